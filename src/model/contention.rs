@@ -53,6 +53,14 @@ impl Contention {
         self.over_at = self.over_at.max(Some(now + FORGIVEN));
     }
 
+    /// A worker begins to write something else than before, which nobody has changed yet: when that is changed back, its
+    /// correction waits as long as if the wait had not been ended. `jitter` is in 0..1.
+    pub(super) fn wish_begins(&mut self, now: Instant, jitter: f64) {
+        if self.until.is_none() && !self.is_over(now) {
+            self.until = wait_after(self.corrections, jitter).map(|wait| now + wait);
+        }
+    }
+
     /// What was to be corrected is as it is to be.
     pub(super) fn correction_ends(&mut self) {
         self.under_way = false;
@@ -149,6 +157,8 @@ mod tests {
         let waits: Vec<_> = (0..5).map(|_| correct(&mut contention, now)).collect();
         contention.ends_wait();
         assert_eq!(contention.wait(now), None);
+        contention.wish_begins(now, 1.0);
+        assert_eq!(contention.wait(now), Some(waits[4]), "before it is corrected");
         assert!(correct(&mut contention, now) > waits[4]);
     }
 

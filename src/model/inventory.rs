@@ -365,12 +365,15 @@ impl Inventory {
     }
 
     /// A worker is about to take the object: if somebody else has changed or deleted its copy, that is corrected.
-    pub(super) fn correction_begins(&mut self, name: &ObjectName, now: Instant, jitter: impl FnOnce() -> f64) {
-        if let Some(link) = self.objects.get_mut(name)
-            && link.is_disturbed()
-        {
+    pub(super) fn write_begins(&mut self, name: &ObjectName, now: Instant, jitter: impl FnOnce() -> f64) {
+        let Some(link) = self.objects.get_mut(name) else {
+            return;
+        };
+        if link.is_disturbed() {
             let contention = link.contention.get_or_insert_default();
             contention.correction_begins(now, jitter());
+        } else if let Some(contention) = &mut link.contention {
+            contention.wish_begins(now, jitter());
         }
     }
 

@@ -64,6 +64,8 @@ impl LinkStatus {
         if self.is_contested() {
             let contention = self.contention.get_or_insert_default();
             contention.correction_begins(now, jitter());
+        } else if let Some(contention) = &mut self.contention {
+            contention.wish_begins(now, jitter());
         }
     }
 

@@ -191,9 +191,7 @@ impl Model {
         let origins = state.origin_source(&key.name).and_then(|id| self.sources.get(&id));
         let must_name = origins.map_or(0, SourceState::must_have_named);
         let finished_origin = self.finished.origin(&copy_at.resource, &key.name);
-        state
-            .inventory
-            .correction_begins(&key.name, self.now, || self.chance.f64());
+        state.inventory.write_begins(&key.name, self.now, || self.chance.f64());
         let record = state.inventory.take(&key.name)?;
         let own = self.settings.own_namespace.as_deref();
         let is_namespace = copy_at.resource.stands_for("", "namespaces");

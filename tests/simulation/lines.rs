@@ -20,7 +20,7 @@ const OBJECTS: usize = 5;
 /// Lines about one thing that fails: of each of a few ways, and that it fails repeatedly.
 const ABOUT_ONE: usize = 4;
 /// The same where chance decides how each request fails: in between, it may have worked for a while.
-const ABOUT_ONE_BY_CHANCE: usize = 10;
+const ABOUT_ONE_BY_CHANCE: usize = 15;
 /// All lines about failures in an hour of trouble at one side: there are ten objects and as many sources, types and others.
 const ALL: usize = 50;
 /// The same where chance decides.

@@ -247,20 +247,24 @@ fn a_copy_that_is_changed_back_with_a_new_status_each_time_is_written_less_and_l
 
 #[test]
 fn what_the_origin_wants_instead_goes_to_a_contested_copy_at_once() {
-    let mut contest = Contest::begin();
-    for _ in 0..8 {
-        contest.go(Step::Disturbed);
+    for is_disturbed_again in [false, true] {
+        let mut contest = Contest::begin();
+        for _ in 0..8 {
+            contest.go(Step::Disturbed);
+            contest.go(Step::Works);
+        }
+        if is_disturbed_again {
+            contest.go(Step::Disturbed);
+            assert!(contest.bench.work.is_empty(), "it waits");
+        }
+        contest.go(Step::OriginTouched);
+        assert!(contest.bench.work.is_empty(), "nothing else is wanted");
+        contest.go(Step::OriginChanges);
+        assert_eq!(contest.bench.working(), ["a"]);
         contest.go(Step::Works);
+        contest.go(Step::Disturbed);
+        assert!(contest.bench.work.is_empty(), "that is changed back, too");
     }
-    contest.go(Step::Disturbed);
-    assert!(contest.bench.work.is_empty(), "it waits");
-    contest.go(Step::OriginTouched);
-    assert!(contest.bench.work.is_empty(), "nothing else is wanted");
-    contest.go(Step::OriginChanges);
-    assert_eq!(contest.bench.working(), ["a"]);
-    contest.go(Step::Works);
-    contest.go(Step::Disturbed);
-    assert!(contest.bench.work.is_empty(), "that is changed back, too");
 }
 
 #[test]
