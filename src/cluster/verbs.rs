@@ -362,12 +362,15 @@ impl Cluster {
         name: &ObjectName,
         only_if: &Precondition,
     ) -> Result<(), Error> {
-        let options = serde_json::json!({
+        let mut options = serde_json::json!({
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "preconditions": {"uid": only_if.uid, "resourceVersion": only_if.resource_version},
             "propagationPolicy": "Background",
         });
+        if only_if.at_once {
+            options["gracePeriodSeconds"] = 0.into();
+        }
         let path = self.object_path(resource, name)?;
         let body = Bytes::from(options.to_string());
         self.call(

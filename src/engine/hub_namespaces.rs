@@ -74,6 +74,7 @@ async fn inspect(hub: &Rc<Cluster>, namespace: &str, we: &SyncTarget) -> Result<
     Ok(End::Empty(Precondition {
         uid: meta.uid,
         resource_version: meta.resource_version,
+        at_once: false,
     }))
 }
 

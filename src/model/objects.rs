@@ -154,7 +154,7 @@ impl Model {
         let desired = if selection == Selection::None || is_copy || state.is_record(name) {
             None
         } else {
-            Desired::from_origin(&origin, &copy, selection, object)?
+            Desired::from_origin(state.plan.direction, &origin, &copy, selection, object)?
         };
         // While the copies are read again, because more is selected, not all existing objects are known.
         let is_listed = self
@@ -297,7 +297,7 @@ impl Model {
             let owner = Owner::of(&meta.annotations);
             let owner = owner.filter(|owner| owner.sync_target == self.settings.policy.sync_target.uid);
             if let Some(owner) = owner
-                && let Some(mut content) = Desired::from_origin(&copy, &copy, Selection::Full, &object)?
+                && let Some(mut content) = Desired::from_origin(direction, &copy, &copy, Selection::Full, &object)?
             {
                 content.made_from(owner.origin.to_owned());
                 state.inventory.copy_is(name, content.hash);

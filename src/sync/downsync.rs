@@ -178,7 +178,7 @@ async fn apply(
         return replace(hub, edge, job, desired, why).await;
     }
     match write(edge, job, desired, standing, adopted).await {
-        Err(refusal) => match Replacing::after(&refusal, is_another, desired).filter(|_| may_go) {
+        Err(refusal) => match Replacing::after(&refusal, is_another, job, desired).filter(|_| may_go) {
             Some(why) => replace(hub, edge, job, desired, why).await,
             None => Err(failed(Side::Edge, "applying")(refusal)),
         },

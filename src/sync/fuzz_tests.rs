@@ -59,7 +59,7 @@ fn fuzz_objects() {
             assert!(is_json(patch.as_bytes()), "{patch}");
         }
         for copy in [&origin, &copy] {
-            if let Ok(Some(desired)) = Desired::from_origin(&origin, copy, Selection::Full, text) {
+            if let Ok(Some(desired)) = Desired::from_origin(direction, &origin, copy, Selection::Full, text) {
                 assert!(is_json(&desired.body(
                     direction,
                     copy,

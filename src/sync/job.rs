@@ -138,6 +138,12 @@ impl Job {
         desired.finished || self.finished_origin != 0 && self.finished_origin == origin_hash(&desired.origin)
     }
 
+    /// True for the copies of Pods at the hub: no kubelet there has them. So whatever refuses an update of one, it is made
+    /// again, and nothing waits for its end.
+    pub(super) fn runs_nowhere(&self) -> bool {
+        self.direction == Direction::Up && self.copy_at.resource.is("", "pods")
+    }
+
     /// The marks of an existing object in the copy's place.
     pub(super) fn copy_of(&self, meta: &Meta) -> Copy {
         copy_of(
@@ -356,9 +362,11 @@ pub(super) fn done_with(job: &Job, change: Change, object: &[u8], whole: bool) -
     })
 }
 
-pub(super) fn precondition(meta: &Meta) -> Precondition {
+/// How a copy is deleted that was read as this.
+pub(super) fn precondition(job: &Job, meta: &Meta) -> Precondition {
     Precondition {
         uid: meta.uid.clone(),
         resource_version: meta.resource_version.clone(),
+        at_once: job.runs_nowhere(),
     }
 }

@@ -22,6 +22,7 @@ use serde_json::{Map, Value, json};
 
 use super::managed_fields::{MADE_UP, is_controller};
 use crate::cluster::{Error, ResourceType};
+use crate::plan::Direction;
 
 /// Cleans one value in place; `Null` says that it is not synced at all.
 type Clean = fn(&mut Value, &Hub<'_>);
@@ -98,8 +99,13 @@ const CA_INJECTIONS: [&str; 4] = [
 ];
 
 /// `"key":value` for every top-level field of a hub object that is synced, each with a leading comma.
-pub(crate) fn synced_fields(resource: &ResourceType, top: &BTreeMap<String, &RawValue>) -> Result<String, Error> {
+pub(crate) fn synced_fields(
+    direction: Direction,
+    resource: &ResourceType,
+    top: &BTreeMap<String, &RawValue>,
+) -> Result<String, Error> {
     let hub = Hub {
+        direction,
         top,
         meta: OnceCell::new(),
     };
@@ -232,6 +238,7 @@ fn edit(raw: &RawValue, path: &[&str], clean: &dyn Fn(&mut Value)) -> serde_json
 
 /// The hub object that a value is from: what else the rules have to know of it.
 struct Hub<'a> {
+    direction: Direction,
     top: &'a BTreeMap<String, &'a RawValue>,
     /// Read when the first rule asks.
     meta: OnceCell<HubMeta>,
@@ -416,7 +423,10 @@ fn pod(spec: &mut Value, hub: &Hub<'_>) {
     ] {
         fields.remove(key);
     }
-    if let Some(node) = fields.get_mut("nodeName") {
+    // The node on which a Pod of the edge runs is what the hub is to see.
+    if hub.direction == Direction::Down
+        && let Some(node) = fields.get_mut("nodeName")
+    {
         hub.keep_if_set(node, &["f:spec", "f:nodeName"]);
     }
     for (key, owned) in [

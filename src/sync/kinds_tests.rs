@@ -39,7 +39,7 @@ fn resource(kind: &str) -> ResourceType {
 fn synced(kind: &str, object: &Value) -> String {
     let text = object.to_string();
     let top: BTreeMap<String, &RawValue> = serde_json::from_str(&text).unwrap();
-    synced_fields(&resource(kind), &top).unwrap()
+    synced_fields(Direction::Down, &resource(kind), &top).unwrap()
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "callers write json!({...}) in place")]
@@ -80,7 +80,7 @@ fn kinds_without_rules_are_synced_byte_by_byte() {
     let text = r#"{"apiVersion":"v1","kind":"X","metadata":{},"spec":{ "z":1e2, "a":null,"clusterIP":"10.0.0.1"},"status":{},"n":null}"#;
     let top: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap();
     for kind in ["ConfigMap", "CronJob", "DaemonSet", "ReplicaSet", "Knative"] {
-        let fields = synced_fields(&resource(kind), &top).unwrap();
+        let fields = synced_fields(Direction::Down, &resource(kind), &top).unwrap();
         assert_eq!(
             fields, r#","n":null,"spec":{ "z":1e2, "a":null,"clusterIP":"10.0.0.1"}"#,
             "{kind}"
@@ -92,14 +92,14 @@ fn kinds_without_rules_are_synced_byte_by_byte() {
 fn only_what_a_rule_names_is_taken_apart() {
     let text = r#"{"spec":{"versions":[{ "schema": {} }],"conversion":{"strategy":"None"}}}"#;
     let top: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap();
-    let fields = synced_fields(&resource("CustomResourceDefinition"), &top).unwrap();
+    let fields = synced_fields(Direction::Down, &resource("CustomResourceDefinition"), &top).unwrap();
     assert_eq!(
         fields,
         r#","spec":{"conversion":{"strategy":"None"},"versions":[{ "schema": {} }]}"#
     );
     let plain = r#"{"spec":{ "b":1, "a":2}}"#;
     let top: BTreeMap<String, &RawValue> = serde_json::from_str(plain).unwrap();
-    let fields = synced_fields(&resource("Deployment"), &top).unwrap();
+    let fields = synced_fields(Direction::Down, &resource("Deployment"), &top).unwrap();
     assert_eq!(fields, r#","spec":{ "b":1, "a":2}"#);
 }
 
@@ -120,7 +120,7 @@ fn a_value_of_another_shape_is_no_panic() {
                 resource: (*plural).into(),
                 ..resource("ConfigMap")
             };
-            drop(synced_fields(&resource, &top));
+            drop(synced_fields(Direction::Down, &resource, &top));
         }
     }
 }
@@ -292,6 +292,18 @@ fn what_admission_and_scheduler_add_to_a_pod_stays_at_the_hub() {
             Some(owner("kubectl", json!({format!("f:{field}"): {}}))),
             true,
         );
+    }
+}
+
+#[test]
+fn the_node_of_a_pod_is_synced_to_the_hub_alone() {
+    let pod = json!({"spec": {"nodeName": "n1", "preemptionPolicy": "Never"}}).to_string();
+    let top: BTreeMap<String, &RawValue> = serde_json::from_str(&pod).unwrap();
+    for (direction, expected) in [
+        (Direction::Up, r#","spec":{"nodeName":"n1"}"#),
+        (Direction::Down, r#","spec":{}"#),
+    ] {
+        assert_eq!(synced_fields(direction, &resource("Pod"), &top).unwrap(), expected);
     }
 }
 

@@ -85,6 +85,7 @@ fn purpose(origin: &Address, copy: &Address, selection: Selection) -> u64 {
 impl Desired {
     /// Cleans an origin for its copy. `None` if the object belongs to its own side alone.
     pub fn from_origin(
+        direction: Direction,
         origin: &Address,
         copy: &Address,
         selection: Selection,
@@ -131,7 +132,7 @@ impl Desired {
                     serde_json::from_str(OPAQUE).map_err(|error| no_object(&error))?,
                 );
             }
-            desired.fields = kinds::synced_fields(resource, &top)?;
+            desired.fields = kinds::synced_fields(direction, resource, &top)?;
             desired.finished = kinds::has_finished(resource, top.get("status").copied());
             desired.create_only = is_create_only(&meta.annotations);
             (desired.labels, desired.annotations) = (meta.labels, meta.annotations);

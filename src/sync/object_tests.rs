@@ -29,7 +29,7 @@ fn address(resource: ResourceType, namespace: &str, name: &str) -> Address {
 fn desired_as(resource: ResourceType, selection: Selection, object: &Value) -> Option<Desired> {
     let name = Meta::parse(object.to_string().as_bytes()).unwrap().object_name();
     let same = Address { resource, name };
-    Desired::from_origin(&same, &same, selection, object.to_string().as_bytes()).unwrap()
+    Desired::from_origin(Direction::Down, &same, &same, selection, object.to_string().as_bytes()).unwrap()
 }
 
 fn desired(object: &Value) -> Option<Desired> {
@@ -193,7 +193,14 @@ fn what_may_be_written_is_decided_by_the_type_name_and_content_of_the_copy() {
         object["metadata"]["name"] = json!("a");
         object["metadata"]["namespace"] = json!(namespace);
         let (at, to) = (address(origin, namespace, "a"), address(copy, namespace, name));
-        let made = Desired::from_origin(&at, &to, Selection::Full, object.to_string().as_bytes()).unwrap();
+        let made = Desired::from_origin(
+            Direction::Down,
+            &at,
+            &to,
+            Selection::Full,
+            object.to_string().as_bytes(),
+        )
+        .unwrap();
         assert_eq!(made.is_some(), is_synced, "{to:?} {object}");
     }
 }
@@ -214,7 +221,7 @@ fn the_type_of_a_secret_is_known_in_every_spelling() {
     ] {
         let object = format!(r#"{{"metadata":{{"name":"s","namespace":"n"}},{spelt}}}"#);
         let same = address(ResourceType::secrets(), "n", "s");
-        let made = Desired::from_origin(&same, &same, Selection::Full, object.as_bytes()).unwrap();
+        let made = Desired::from_origin(Direction::Down, &same, &same, Selection::Full, object.as_bytes()).unwrap();
         assert_eq!(made.is_some(), is_synced, "{spelt}");
         let body = made.map(|made| body(&made, ResourceType::secrets(), "n", "s"));
         assert!(
@@ -241,7 +248,13 @@ fn what_becomes_a_secret_has_a_type() {
             address(thing("Thing"), "n", "a"),
             address(ResourceType::secrets(), "n", "s"),
         );
-        let made = Desired::from_origin(&at, &to, Selection::Full, object.to_string().as_bytes());
+        let made = Desired::from_origin(
+            Direction::Down,
+            &at,
+            &to,
+            Selection::Full,
+            object.to_string().as_bytes(),
+        );
         let made = made.unwrap().unwrap();
         assert_eq!(
             body(&made, ResourceType::secrets(), "n", "s")["type"],
@@ -326,7 +339,13 @@ fn a_renamed_crd_has_the_group_of_its_new_name_and_says_where_it_is_from() {
     let object = json!({"metadata": {"name": "gauges.m.org.denatured"},
         "spec": {"group": "m.org.denatured", "names": {"plural": "gauges"}}});
     let desired = |origin: &Address, copy: &Address| {
-        let desired = Desired::from_origin(origin, copy, Selection::Full, object.to_string().as_bytes());
+        let desired = Desired::from_origin(
+            Direction::Down,
+            origin,
+            copy,
+            Selection::Full,
+            object.to_string().as_bytes(),
+        );
         desired.unwrap().unwrap()
     };
     let renamed = desired(&origin, &copy);
@@ -430,7 +449,7 @@ fn a_status_is_synced_as_it_is_written_however_deep() {
             resource: ResourceType::config_maps(),
             name: ObjectName::new("shop", "a"),
         };
-        let desired = Desired::from_origin(&origin, &origin, Selection::Full, object.as_bytes())
+        let desired = Desired::from_origin(Direction::Down, &origin, &origin, Selection::Full, object.as_bytes())
             .unwrap()
             .unwrap();
         assert!(desired.fields.contains(status));

@@ -148,7 +148,7 @@ async fn read_desired(origins: &Cluster, job: &Job) -> Result<Read, Error> {
     if job.selection == Selection::None || is_copy {
         return Ok(Read::NotSelected);
     }
-    let Some(desired) = Desired::from_origin(&job.origin, &job.copy_at, job.selection, &body)? else {
+    let Some(desired) = Desired::from_origin(job.direction, &job.origin, &job.copy_at, job.selection, &body)? else {
         return Ok(Read::NotSelected);
     };
     let status = job.unread.map(|_| Status::hash_of(&body)).transpose()?;

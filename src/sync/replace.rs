@@ -13,7 +13,8 @@ use crate::sync::ownership::{Copy, CopyState};
 
 /// Why a copy is deleted to make room for another one.
 pub(super) struct Replacing {
-    /// The origin is another object than the copy was made from. Otherwise an annotation of the origin asks for it.
+    /// The origin is another object than the copy was made from. Otherwise an annotation of the origin asks for it, or
+    /// the copy is one that nobody runs.
     pub(super) is_another: bool,
     /// The copies' side refuses an update; absent if the copy has to be recreated in any case.
     pub(super) refusal: Option<Error>,
@@ -26,8 +27,8 @@ pub(super) fn is_ours_alone(copy: Copy) -> bool {
 
 impl Replacing {
     /// Why a copy that may go is deleted after this refusal of an update. `None` if it stays.
-    pub(super) fn after(refusal: &Error, is_another: bool, desired: &Desired) -> Option<Self> {
-        let may_go = is_another || desired.replace;
+    pub(super) fn after(refusal: &Error, is_another: bool, job: &Job, desired: &Desired) -> Option<Self> {
+        let may_go = is_another || desired.replace || job.runs_nowhere();
         let refusal = Some(refusal).filter(|refusal| may_go && refusal.may_be_of_update());
         refusal.map(|refusal| Self {
             is_another,
@@ -88,7 +89,7 @@ pub(super) async fn make_room(
     if copy.terminating {
         return Ok(Some(left(Why::Terminating)));
     }
-    let only_if = precondition(&meta);
+    let only_if = precondition(job, &meta);
     copies.delete(resource, name, &only_if).await.map_err(replacing)?;
     Ok(None)
 }

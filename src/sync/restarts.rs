@@ -68,7 +68,7 @@ fn seconds(text: &str) -> Option<i64> {
 mod tests {
     use super::*;
     use crate::cluster::{ObjectName, ResourceType};
-    use crate::plan::Selection;
+    use crate::plan::{Direction, Selection};
     use crate::sync::object::Address;
 
     #[test]
@@ -108,7 +108,7 @@ mod tests {
             (Some("when?"), Some(late), false),
         ] {
             let origin = workload(wanted).to_string();
-            let desired = Desired::from_origin(&address, &address, Selection::Full, origin.as_bytes());
+            let desired = Desired::from_origin(Direction::Down, &address, &address, Selection::Full, origin.as_bytes());
             let desired = desired.unwrap().unwrap();
             assert_eq!(desired.restarts_pods(), wanted.is_some());
             let without = desired.without_earlier_restarts(workload(found).to_string().as_bytes());

@@ -82,6 +82,7 @@ pub(super) async fn retire(origins: &Cluster, copies: &Rc<Cluster>, job: &Job) -
             Retirement::Leave(Why::NotOurs) if job.direction == Direction::Up => {
                 return Ok(done(Why::NotOurs, Some(Seen::ABSENT)));
             }
+            Retirement::Leave(Why::Terminating) if job.runs_nowhere() => {}
             Retirement::Leave(why) => return Ok(left(why.clone())),
             _ => {}
         }
@@ -139,6 +140,16 @@ async fn cascade_of(copies: &Rc<Cluster>, job: &Job, retirement: &Retirement) ->
     first.map_err(failed(copies.side(), "reading what would be deleted with it"))
 }
 
+/// Somebody deletes the copy of a Pod, which would stay until a kubelet says that it has ended, and none has it.
+pub(super) async fn end_at_once(copies: &Cluster, job: &Job) -> Result<Outcome, Failure> {
+    let found = read_meta(copies, job).await.map_err(failed(copies.side(), "reading"))?;
+    let is_ending = |copy: Copy| copy.state == CopyState::Ours && copy.terminating;
+    match found.filter(|meta| is_ending(job.copy_of(meta))) {
+        Some(meta) => end(copies, job, &meta, &Retirement::Delete).await,
+        None => Ok(left(Why::Terminating)),
+    }
+}
+
 /// Deletes or releases a copy as it was read.
 async fn end(copies: &Cluster, job: &Job, meta: &Meta, retirement: &Retirement) -> Result<Outcome, Failure> {
     let failed = |doing| failed(copies.side(), doing);
@@ -149,7 +160,7 @@ async fn end(copies: &Cluster, job: &Job, meta: &Meta, retirement: &Retirement) 
         let outcome = released.and_then(|object| done_with(job, Change::Released, &object, true));
         return outcome.map_err(failed("releasing"));
     }
-    match copies.delete(resource, name, &precondition(meta)).await {
+    match copies.delete(resource, name, &precondition(job, meta)).await {
         Ok(()) => Ok(done(Change::Deleted, None)),
         Err(error) if error.proves_absent(&name.name) => Ok(gone()),
         Err(error) => Err(failed("deleting")(error)),

@@ -12,6 +12,7 @@ use super::conflicting;
 use super::copy_place::read_meta;
 use super::job::{Change, Failure, Job, Outcome, Why, done, done_with, failed, left};
 use super::replace::{Replacing, is_ours_alone, make_room};
+use super::retire::end_at_once;
 use super::take_over::{MOST_VERSIONS, Whose, take_over};
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::Direction;
@@ -50,7 +51,7 @@ pub(super) async fn bring(edge: &Cluster, hub: &Rc<Cluster>, job: &Job, desired:
         brought => return brought,
     };
     let is_another = desired.is_another_than(job.copy);
-    let Some(why) = Replacing::after(&failure.error, is_another, desired) else {
+    let Some(why) = Replacing::after(&failure.error, is_another, job, desired) else {
         return Err(failure);
     };
     if let Some(outcome) = make_room(edge, hub, job, desired, why).await? {
@@ -76,6 +77,10 @@ async fn bring_to(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome
             None => create(hub, job, desired).await,
         },
         Action::Apply => apply(hub, job, desired, (job.copy, job.copy_version)).await,
+        Action::Leave(Why::Terminating) if job.runs_nowhere() => {
+            end_at_once(hub, job).await?;
+            Ok(left(Why::Terminating))
+        }
         Action::Leave(why) => Ok(left(why)),
     }
 }

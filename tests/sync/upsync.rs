@@ -5,17 +5,19 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use crate::support::modes::{Mode, in_both_modes, in_mode};
-use crate::support::objects::{code, config_map, namespace};
+use crate::support::objects::{JSON, code, config_map, namespace, path};
 use crate::support::stage::{Stage, own_group, select, stage, stock};
 use crate::support::story::{
     SOON, a_while, annotation, arrives, becomes, copy_equals, crd, custom_object, drop_crds, edit, gone, install_crd,
     remains, upsync_all,
 };
 use crate::support::{SYNCER, comes_to_rest, eventually, holds_throughout, shared_pair};
+use http::Method;
 use serde_json::{Value, json};
 
 in_both_modes!(
     named_and_starred_objects_go_up_follow_and_go,
+    an_upsynced_pod_shows_the_node_on_which_it_runs,
     each_form_of_an_entry_selects_exactly_what_it_names,
     a_starred_group_includes_types_that_appear_later_at_the_edge_and_at_the_hub,
     a_type_that_a_side_lacks_is_reported_blocks_nothing_and_is_picked_up,
@@ -61,6 +63,55 @@ async fn named_and_starred_objects_go_up_follow_and_go(flags: Mode) {
         edge.delete("v1", "configmaps", shop, "a").await;
         gone(&hub, "v1", "configmaps", shop, "a").await;
         remains(&hub, "v1", "configmaps", shop, "later").await;
+    }
+}
+
+async fn an_upsynced_pod_shows_the_node_on_which_it_runs(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    edge.create(&namespace(&shop)).await;
+    let pod = |name: &str, node: Value| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": shop, "name": name},
+            "spec": {"nodeName": node, "containers": [{"name": "a", "image": "a"}]}})
+    };
+    edge.create(&pod("placed", json!("n1"))).await;
+    edge.create(&pod("unplaced", Value::Null)).await;
+    select(&hub, &json!({"upsync": [upsync_all("", &["pods"], &shop)]})).await;
+    let _syncer = pair.syncer(flags);
+    let runs_on = async |name: &str, node: &str| {
+        let what = format!("runs on {node}");
+        becomes(&hub, ["v1", "pods", &shop, name], &what, |pod| {
+            pod["spec"]["nodeName"] == *node
+        })
+        .await
+    };
+    runs_on("placed", "n1").await;
+    arrives(&hub, "v1", "pods", &shop, "unplaced").await;
+    // As a scheduler does it.
+    let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "unplaced"},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": "n2"}});
+    let target = format!("{}/binding", path("v1", "pods", &shop, "unplaced"));
+    edge.send(Method::POST, &target, JSON, Some(&binding))
+        .await
+        .expect("it is bound");
+    runs_on("unplaced", "n2").await;
+    // It is a copy like any other.
+    let phase = json!({"phase": "Running"});
+    edge.patch_status("v1", "pods", &shop, "unplaced", &phase).await;
+    let is_running = |pod: &Value| pod["status"]["phase"] == phase["phase"];
+    becomes(&hub, ["v1", "pods", &shop, "unplaced"], "runs", is_running).await;
+    // Nor does one that people delete at the hub wait for a kubelet.
+    let uid = |pod: &Value| pod["metadata"]["uid"].clone();
+    let before = uid(&runs_on("placed", "n1").await);
+    hub.delete("v1", "pods", &shop, "placed").await;
+    let is_recreated = |pod: &Value| pod["metadata"]["deletionTimestamp"].is_null() && uid(pod) != before;
+    becomes(&hub, ["v1", "pods", &shop, "placed"], "is another one", is_recreated).await;
+    for name in ["placed", "unplaced"] {
+        // No kubelet says that it has ended.
+        let at_once = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0});
+        let target = path("v1", "pods", &shop, name);
+        let deleted = edge.send(Method::DELETE, &target, JSON, Some(&at_once)).await;
+        deleted.expect("it is deleted");
+        gone(&hub, "v1", "pods", &shop, name).await;
     }
 }
 

@@ -88,11 +88,13 @@ pub struct ListRequest {
     pub content: Content,
 }
 
-/// What must still be true for a delete to happen; otherwise the server answers 409.
+/// How one object is deleted: what must still be true for that, otherwise the server answers 409.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Precondition {
     /// `metadata.uid` of the object that was read.
     pub uid: String,
     /// `metadata.resourceVersion` of the object that was read.
     pub resource_version: String,
+    /// There is nobody to wait for: a Pod would stay until its kubelet says that it has ended.
+    pub at_once: bool,
 }

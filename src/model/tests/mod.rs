@@ -269,7 +269,8 @@ impl Bench {
     /// What the copy is to be: as the worker was given it, or reads it.
     fn desired(&self, key: &Key, job: &Job) -> Option<Rc<Desired>> {
         let read = |body: Bytes| {
-            Desired::from_origin(&job.origin, &job.copy_at, job.selection, &body).expect("it can be copied")
+            Desired::from_origin(job.direction, &job.origin, &job.copy_at, job.selection, &body)
+                .expect("it can be copied")
         };
         job.desired
             .clone()

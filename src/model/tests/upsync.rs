@@ -57,6 +57,7 @@ fn empty() -> End {
     End::Empty(Precondition {
         uid: "field".into(),
         resource_version: "5".into(),
+        at_once: false,
     })
 }
 
