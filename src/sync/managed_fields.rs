@@ -155,7 +155,7 @@ pub struct Managers {
     /// This syncer or the Go syncer is one of them, or there are none: one of the two has written it. The Go syncer's updates
     /// empty the list; whatever else creates or changes an object is in it.
     pub by_syncer: bool,
-    /// Somebody else than a controller has a field that we have applied.
+    /// Somebody else than a controller has a field that we have set.
     pub shared: bool,
 }
 
@@ -167,17 +167,28 @@ impl Default for Managers {
 
 impl Managers {
     pub(super) fn of(owners: &[Owner<'_>]) -> Self {
-        let ours = owners.iter().find(|owner| owner.is_our_apply());
-        let mut others = owners.iter().filter(|owner| owner.may_share());
-        let shares = |ours: &Owner<'_>| {
-            let ours = ours.may_be_shared().unwrap_or_default();
-            others.any(|owner| field_set(owner).is_ok_and(|theirs| theirs.shares_with(&ours)))
+        let others: Vec<_> = owners.iter().filter(|owner| owner.may_share()).collect();
+        let shares = || {
+            let ours = may_be_shared(owners.iter()).unwrap_or_default();
+            let mut theirs = others.iter().filter_map(|owner| field_set(owner).ok());
+            theirs.any(|theirs| theirs.shares_with(&ours))
         };
         Self {
             by_syncer: owners.is_empty() || owners.iter().any(|owner| is_syncer(&owner.manager)),
-            shared: ours.is_some_and(shares),
+            shared: !others.is_empty() && shares(),
         }
     }
+}
+
+/// What we have set in a copy and must not be others' too: all but our mark, by which an entry is known that the server has
+/// made up for a copy of ours. A copy at the hub is created by us before it is applied.
+pub(super) fn may_be_shared<'o, 'a: 'o>(owners: impl Iterator<Item = &'o Owner<'a>>) -> Result<FieldSet, Error> {
+    let mut fields = FieldSet::default();
+    for owner in owners.filter(|owner| owner.is_our_apply() || owner.is_made_by_us()) {
+        fields.add(&field_set(owner)?);
+    }
+    fields.leave_out(&OUR_MARK);
+    Ok(fields)
 }
 
 impl Owner<'_> {
@@ -194,8 +205,13 @@ impl Owner<'_> {
     /// True if its fields are reverted in a copy of that direction.
     pub(super) fn is_taken(&self, direction: Direction, revert_from: RevertFrom) -> bool {
         // A copy at the hub is created by us, not applied.
-        let is_made = direction == Direction::Up && self.manager == FIELD_MANAGER && self.operation == "Update";
-        self.subresource.is_empty() && (is_made || self.is_of(revert_from))
+        let is_made = direction == Direction::Up && self.is_made_by_us();
+        is_made || self.subresource.is_empty() && self.is_of(revert_from)
+    }
+
+    /// True for what we have written otherwise than by an apply.
+    fn is_made_by_us(&self) -> bool {
+        self.manager == FIELD_MANAGER && self.operation == "Update" && self.subresource.is_empty()
     }
 
     fn is_of(&self, revert_from: RevertFrom) -> bool {
@@ -217,14 +233,6 @@ impl Owner<'_> {
 
     fn has_our_mark(&self) -> bool {
         field_set(self).is_ok_and(|fields| !fields.only(&OUR_MARK).is_empty())
-    }
-
-    /// Of what we have applied, the fields that must not be others' too: all but our mark, by which an entry is known that
-    /// the server has made up for a copy of ours.
-    pub(super) fn may_be_shared(&self) -> Result<FieldSet, Error> {
-        let mut fields = field_set(self)?;
-        fields.leave_out(&OUR_MARK);
-        Ok(fields)
     }
 
     /// Its fields, as they are written, without what only restarts pods.
@@ -264,6 +272,10 @@ impl<'a> Entries<'a> {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&'a RawValue, &Owner<'a>)> {
         self.all.iter().map(|(entry, owner)| (*entry, owner))
+    }
+
+    pub(super) fn owners(&self) -> impl Iterator<Item = &Owner<'a>> + Clone {
+        self.all.iter().map(|(_, owner)| owner)
     }
 
     /// The patch that puts these entries in their place. It is valid only as long as nobody changes the object (its resource

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::field_set::FieldSet;
 use super::fields::with_fields;
-use super::managed_fields::{Entries, GO_SYNCER, Owner, RevertFrom, field_set, leave_out_restarts};
+use super::managed_fields::{Entries, GO_SYNCER, Owner, RevertFrom, field_set, leave_out_restarts, may_be_shared};
 use crate::cluster::{Error, FIELD_MANAGER, ResourceType};
 use crate::plan::Direction;
 
@@ -163,10 +163,7 @@ fn take(
 /// was adopted, or applies the same beside us.
 pub(super) fn take_shared(object: &[u8], resource: &ResourceType) -> Result<Option<String>, Error> {
     let entries = Entries::of(object)?;
-    let Some((_, ours)) = entries.iter().find(|(_, owner)| owner.is_our_apply()) else {
-        return Ok(None);
-    };
-    let mut ours = ours.may_be_shared()?;
+    let mut ours = may_be_shared(entries.iter().map(|(_, owner)| owner))?;
     // The copy's side would not do without what it has filled in here.
     let of_spec = |known: &&FilledIn| known.2.first() == Some(&"f:spec") && is_of(known, resource);
     for (_, _, path) in FILLED_IN.iter().filter(of_spec) {

@@ -36,6 +36,10 @@ pub enum Deed {
     Edit,
     /// A controller changes the content of the copy.
     Control,
+    /// Another tool installs what the copy has, by its own apply: both have the fields then.
+    Share,
+    /// The type drops the version at which all field managers have written the copy.
+    DropVersion,
     /// A controller writes the status of the copy.
     Report,
     /// A controller holds the copy by a finalizer, and lets it go when it is being deleted.
@@ -50,6 +54,8 @@ pub enum Deed {
     OriginAnew,
     /// The origin is changed.
     OriginChanges,
+    /// The origin loses what it holds.
+    OriginDrops,
 }
 
 /// Every deed.
@@ -61,6 +67,8 @@ pub const DEEDS: &[Deed] = &[
     Deed::TakeOver,
     Deed::Edit,
     Deed::Control,
+    Deed::Share,
+    Deed::DropVersion,
     Deed::Report,
     Deed::Hold,
     Deed::Delete,
@@ -68,11 +76,14 @@ pub const DEEDS: &[Deed] = &[
     Deed::OriginGoes,
     Deed::OriginAnew,
     Deed::OriginChanges,
+    Deed::OriginDrops,
 ];
 
 /// Those that are done by chance, several to one object.
 pub const BY_CHANCE: &[Deed] = &[
     Deed::HandsOff,
+    Deed::Share,
+    Deed::DropVersion,
     Deed::Report,
     Deed::Hold,
     Deed::Delete,
@@ -80,6 +91,7 @@ pub const BY_CHANCE: &[Deed] = &[
     Deed::OriginGoes,
     Deed::OriginAnew,
     Deed::OriginChanges,
+    Deed::OriginDrops,
 ];
 
 /// One deed at one request.
@@ -253,6 +265,12 @@ fn act(deed: Deed, flow: &Flow, count: u32, (from, origin): At<'_>, (to, key): A
             change["metadata"] = json!({"annotations": {"controller.example.org/seen": count.to_string()}});
             to.patch("controller", key, &change);
         }
+        Deed::Share => {
+            to.apply("helm", key);
+        }
+        Deed::DropVersion => {
+            to.drop_version(key);
+        }
         Deed::Report => {
             to.patch_status("controller", key, &json!({"status": {"observed": count}}));
         }
@@ -281,6 +299,9 @@ fn act(deed: Deed, flow: &Flow, count: u32, (from, origin): At<'_>, (to, key): A
         }
         Deed::OriginChanges => {
             from.patch("kubectl-edit", origin, &content(origin, count));
+        }
+        Deed::OriginDrops => {
+            from.patch("kubectl-edit", origin, &json!({"data": null, "spec": null}));
         }
     }
 }

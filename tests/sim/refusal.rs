@@ -41,6 +41,15 @@ impl Refusal {
         }
     }
 
+    /// A field manager has written an object at a version that its type no longer has.
+    pub fn gone_version(ty: &Type) -> Self {
+        let message = format!(
+            "request to convert CR to an invalid group/version: {}",
+            ty.former_version()
+        );
+        Self::new(500, "InternalError", &message, &json!({}))
+    }
+
     /// There is no object of that name.
     pub fn not_found(ty: &Type, name: &str) -> Self {
         let message = format!("{} {name:?} not found", ty.qualified());

@@ -84,6 +84,15 @@ impl Type {
         }
     }
 
+    /// What is before the present version: the type has it no longer.
+    pub fn former_version(&self) -> String {
+        let former = Self {
+            version: "v0".to_owned(),
+            ..self.clone()
+        };
+        former.api_version()
+    }
+
     /// The key of an object of this type.
     pub fn key(&self, namespace: &str, name: &str) -> Key {
         Key::new(&self.qualified(), namespace, name)

@@ -80,6 +80,39 @@ impl Server {
         })
     }
 
+    /// Applies all that an object holds, as another field manager.
+    pub fn apply(self: &Rc<Self>, manager: &str, key: &Key) -> Option<Object> {
+        self.as_user(&format!("{manager} applies"), key, |store, ty, now| {
+            let live = store.get(key).ok_or_else(Refusal::no_type)?;
+            let mut config = (**live).clone();
+            config["metadata"] = json!({"name": *key.name, "namespace": *key.namespace});
+            let by = Writer {
+                manager,
+                subresource: "",
+                now,
+            };
+            verbs::apply(store, ty, key, config, by, true).map(|written| written.object)
+        })
+    }
+
+    /// What all field managers have of an object is at a version that its type no longer has.
+    pub fn drop_version(self: &Rc<Self>, key: &Key) -> Option<Object> {
+        self.as_user("the version goes of", key, |store, ty, now| {
+            let by = Writer {
+                manager: "kube-apiserver",
+                subresource: "",
+                now,
+            };
+            let at_former = |object: &mut Value| {
+                for entry in object["metadata"]["managedFields"].as_array_mut().into_iter().flatten() {
+                    entry["apiVersion"] = json!(ty.former_version());
+                }
+                Ok(())
+            };
+            verbs::patch(store, ty, key, at_former, by).map(|written| written.object)
+        })
+    }
+
     /// Deletes an object.
     pub fn delete(self: &Rc<Self>, key: &Key) -> Option<Object> {
         let act =

@@ -82,6 +82,11 @@ pub fn apply(
         return Ok(written(born(store, ty, key, object, by, false), true));
     };
     is_the_one(ty, key, &config, &live)?;
+    let managers = live["metadata"]["managedFields"].as_array();
+    let mut versions = managers.into_iter().flatten().map(|entry| &entry["apiVersion"]);
+    if versions.any(|version| *version == *ty.former_version()) {
+        return Err(Refusal::gone_version(ty));
+    }
     let contested = fields::contested(&live, &config, by);
     if !force && !contested.is_empty() {
         return Err(Refusal::contested(ty, &key.name, &contested));
