@@ -27,7 +27,7 @@ pub(crate) async fn open(side: Side, settings: &Settings) -> Result<Cluster, Box
     log_line!(
         Info,
         SideConfigured,
-        "a side of the syncer",
+        "the server of a side",
         side = side,
         server = server
     );

@@ -6,7 +6,7 @@
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// What kind of log line it is: what has happened, and what to do about it.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(crate) enum LogReason {
             $($(#[$doc])* $name,)*
         }
@@ -182,10 +182,16 @@ reasons! {
     ObjectUnreadable,
     /// Whether copies of a deleted type remain cannot be read. To do: see `advice`.
     LeftoverUnreadable,
+    /// All that the configs select was compared and, if need be, written, for the first time. To do: see the other lines for
+    /// what is out of sync.
+    InSync,
     /// What had failed works again.
     Recovered,
     /// More objects fail than have lines. To do: look at the log at debug level.
     MoreFailing,
+    /// Somebody else has changed or deleted a copy; it is corrected. `manager` and `fields` say who and what; `more` counts
+    /// those without a line of their own. To do: nothing if it ends; change the object at its origin instead.
+    CopyDrifted,
     /// Something keeps changing a copy; it is corrected with increasing back-off. To do: stop it: `manager` and
     /// `fields` say who and what.
     CopyChangedRepeatedly,
@@ -272,8 +278,6 @@ reasons! {
     StillFailing,
     /// A copy was refused as a whole because of fields that others have added; they are removed.
     OthersFieldsRemoved,
-    /// Somebody else has changed or deleted a copy; it is corrected.
-    CopyDrifted,
     /// An object was compared and, if need be, written.
     ObjectSynced,
     /// A status was returned to the hub.

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::Model;
 use super::one_cluster::Clusters;
 use crate::cluster::Side;
+use crate::plan::Direction;
 use crate::report::metrics::{Snapshot, render};
 use crate::serve::HealthQuery;
 
@@ -62,14 +63,20 @@ impl Model {
         page
     }
 
-    fn snapshot(&mut self, now: Duration) -> Snapshot {
-        let mut objects = BTreeMap::new();
+    /// How many objects are synced in each direction, and how many are not.
+    pub(super) fn count_objects(&self) -> BTreeMap<Direction, (usize, usize)> {
+        let mut objects: BTreeMap<Direction, (usize, usize)> = BTreeMap::new();
         for state in self.types.values() {
-            let (synced, out_of_sync): &mut (usize, usize) = objects.entry(state.plan.direction).or_default();
+            let (synced, out_of_sync) = objects.entry(state.plan.direction).or_default();
             let (more_synced, more_out_of_sync) = state.inventory.count_synced();
             *synced += more_synced;
             *out_of_sync += more_out_of_sync;
         }
+        objects
+    }
+
+    fn snapshot(&mut self, now: Duration) -> Snapshot {
+        let objects = self.count_objects();
         let statuses_contested = self
             .types
             .values()

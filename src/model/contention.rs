@@ -111,6 +111,16 @@ impl Contention {
         is_news
     }
 
+    /// True if the line about it was written, which stands for all that follow.
+    pub(super) fn is_known(&self, now: Instant) -> bool {
+        self.logged && !self.is_over(now)
+    }
+
+    /// True while a correction has not succeeded yet.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.under_way
+    }
+
     fn is_over(&self, now: Instant) -> bool {
         self.over_at.is_some_and(|at| at <= now)
     }

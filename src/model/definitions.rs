@@ -166,7 +166,7 @@ impl Model {
                 "cannot see whether the hub deletes a whole type: copies of its objects are then deleted too, or held if \
                  no config selects it",
                 side = "hub",
-                error = error,
+                because = error,
                 advice = "allow it to get customresourcedefinitions, and in kcp to list apibindings"
             );
         }

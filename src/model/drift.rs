@@ -24,16 +24,12 @@ impl Model {
         if is_taken_away {
             let side = state.plan.direction.copy();
             let copy = name.of_kind(&state.copy_type().kind).to_string();
-            log_line!(
-                Debug,
-                CopyDrifted,
-                "a copy was deleted by somebody else",
-                side = side.word(),
-                object = copy
-            );
             if state.inventory.is_contention_news(name, true, now) {
                 warn_of_deletes(side, &copy);
             }
+            let damped = state.inventory.is_known_contention(name, now);
+            let message = "a copy was deleted by somebody else; it is created again";
+            self.report.drift(side, &copy, (message, "", ""), damped);
         }
         self.enqueue(type_id, name.clone(), None);
     }
@@ -55,18 +51,12 @@ impl Model {
         let side = state.plan.direction.copy();
         let copy = name.of_kind(&state.copy_type().kind).to_string();
         let (manager, fields) = last_writer(object).unwrap_or_default();
-        log_line!(
-            Debug,
-            CopyDrifted,
-            "a copy was changed by somebody else",
-            side = side.word(),
-            object = copy,
-            manager = manager,
-            fields = fields
-        );
         if state.inventory.is_contention_news(&name, true, now) {
             warn_of_changes(side, &copy, &manager, &fields);
         }
+        let damped = state.inventory.is_known_contention(&name, now);
+        let message = "a copy was changed by somebody else; it is corrected";
+        self.report.drift(side, &copy, (message, &manager, &fields), damped);
         // What has failed is not tried earlier for that.
         if !self.queue.has(&Key::new(type_id, Task::Object, name.clone())) {
             self.enqueue(type_id, name, None);

@@ -313,11 +313,11 @@ impl Model {
             log_line!(
                 Info,
                 NamespaceLeft,
-                "a namespace that upsync does not use any more is kept, as the hub does not allow more; others alike are not \
-                 named",
+                "a namespace that upsync does not use any more is kept, as the hub does not allow more; further ones \
+                 have no line",
                 side = "hub",
                 object = format_args!("Namespace//{namespace}"),
-                error = error,
+                because = error,
                 advice = "delete it yourself, or grant what gen rbac prints as optional"
             );
         }

@@ -364,6 +364,18 @@ impl Inventory {
         contention.is_some_and(|contention| contention.is_news(seen, now))
     }
 
+    /// True if a line has said that somebody else keeps changing or deleting a copy.
+    pub(super) fn is_known_contention(&self, name: &ObjectName, now: Instant) -> bool {
+        let contention = self.objects.get(name).and_then(|link| link.contention.as_ref());
+        contention.is_some_and(|contention| contention.is_known(now))
+    }
+
+    /// True if the worker that has the object corrects what somebody else has done to its copy.
+    pub(super) fn is_correction(&self, name: &ObjectName) -> bool {
+        let contention = self.objects.get(name).and_then(|link| link.contention.as_ref());
+        contention.is_some_and(|contention| contention.is_under_way())
+    }
+
     /// A worker is about to take the object: if somebody else has changed or deleted its copy, that is corrected.
     pub(super) fn write_begins(&mut self, name: &ObjectName, now: Instant, jitter: impl FnOnce() -> f64) {
         let Some(link) = self.objects.get_mut(name) else {

@@ -59,7 +59,7 @@ impl Model {
                     "no longer a problem",
                     config = place.config,
                     field = format_args!("spec.{}", place.field),
-                    error = problem.message
+                    was = problem.message
                 );
             },
             |config, more| {
@@ -156,14 +156,22 @@ fn log_served(served: Vec<&Missing>) {
             log_line!(
                 Info,
                 TypeServed,
-                "no longer missing",
+                "a selected type is served now; it is synced",
                 side = missing.side.word(),
                 resource = missing.resource,
                 group = missing.group,
                 version = missing.version
             );
         },
-        |config, more| log_line!(Info, TypeServed, "no longer missing", config = config, more = more),
+        |config, more| {
+            log_line!(
+                Info,
+                TypeServed,
+                "further selected types are served now; they are synced",
+                config = config,
+                more = more
+            );
+        },
     );
 }
 

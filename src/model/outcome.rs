@@ -80,7 +80,7 @@ impl Model {
             // It was no copy, but what its side keeps for itself. That its origin gets none is still to be logged.
             Ending::Changed(Change::Released) if state.inventory.is_wanted(name) => {
                 state.inventory.is_still_there(name, outcome.copy);
-                self.report_synced(side, &object, &outcome.ending);
+                self.report_synced(side, &object, &outcome.ending, false);
                 return queue::Done::Again;
             }
             Ending::Changed(Change::Deleted | Change::Released) => self.copy_was_deleted(key, direction),
@@ -97,6 +97,8 @@ impl Model {
             }
             return queue::Done::Retry(None);
         }
+        let state = self.types.get(type_id);
+        let corrects = state.is_some_and(|state| state.inventory.is_correction(name));
         let (again, forsaken) = self.settle(key, &copy_at.name, outcome, list);
         self.note_status(*type_id, name, outcome);
         let link = self.types.get(type_id).and_then(|state| state.inventory.get(name));
@@ -106,7 +108,7 @@ impl Model {
             _ => &*outcome.waits_for,
         };
         self.both_work(direction, origin, object.clone(), waits_for);
-        self.report_synced(side, &object, &outcome.ending);
+        self.report_synced(side, &object, &outcome.ending, corrects);
         if !forsaken {
             self.former_copy_may_be_deleted(*type_id, name);
         }
@@ -230,9 +232,9 @@ impl Model {
         (again, forsaken)
     }
 
-    fn report_synced(&mut self, side: Side, object: &str, ending: &Ending) {
+    fn report_synced(&mut self, side: Side, object: &str, ending: &Ending, corrects: bool) {
         if let Ending::Changed(change) = *ending {
-            self.report.change(side, object, change);
+            self.report.change(side, object, change, corrects);
         }
         log_line!(
             Debug,

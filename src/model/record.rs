@@ -60,6 +60,11 @@ impl Record {
         self.saved = Some(types);
     }
 
+    /// True once it has all types that it should have. What it lacks is not synced yet.
+    pub(super) fn is_up_to_date(&self) -> bool {
+        self.saved.as_ref() == Some(&self.wanted)
+    }
+
     /// The types of which there may be copies; absent until it was read.
     pub(super) fn types(&self) -> Option<BTreeSet<SyncedType>> {
         self.saved.is_some().then(|| self.wanted.clone())

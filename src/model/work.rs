@@ -61,6 +61,16 @@ impl Model {
         if self.queue.is_empty() {
             self.report.idle();
         }
+        if !self.report.was_in_sync() && self.has_tried_all() {
+            let objects = self.count_objects();
+            self.report.in_sync(&objects);
+        }
+    }
+
+    /// True once all that configs select has been read, and nothing is left to do but what fails or waits.
+    fn has_tried_all(&self) -> bool {
+        let is_quiet = !self.workers.are_busy() && !self.queue.has_untried();
+        is_quiet && self.record.is_up_to_date() && self.has_read_all()
     }
 
     /// An object for which a worker has nothing to do does not count as failing: it may have failed after it was

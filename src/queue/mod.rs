@@ -404,6 +404,11 @@ impl<K: QueueKey> Queue<K> {
         self.ready.newest(class, |needs| self.gates.all_up(needs)).is_some()
     }
 
+    /// True if there is a key that has not failed so far.
+    pub fn has_untried(&self) -> bool {
+        !self.overflow.is_empty() || self.entries.values().any(|entry| entry.failures == 0)
+    }
+
     /// True if the key is here: it waits, or a worker has it.
     pub fn has(&self, key: &K) -> bool {
         self.entries.contains_key(key)

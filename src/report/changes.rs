@@ -1,5 +1,5 @@
 //! Lines about changes: one for each of the first, and for all others a sum now and then. Copies that are deleted have
-//! lines of their own, which those that are made cannot use up.
+//! lines of their own, which those that are made cannot use up, and so have those that somebody else has changed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,12 +7,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::cluster::Side;
-use crate::sync::job::Change;
+use crate::logging::LogReason;
 
-/// Lines that a burst may have before it is summed up: so many about deletes, and so many about all else.
+/// Lines that a burst may have before it is summed up: so many about deletes, about drift, and about all else.
 const LINES: u32 = 20;
 /// How long changes count as one burst. Later changes have lines of their own again.
 const BURST: Duration = Duration::from_secs(60);
+
+/// What has happened, as it is logged: words and reason.
+pub(super) type Word = (&'static str, LogReason);
 
 /// The burst that is under way, if there is one.
 #[derive(Debug, Default)]
@@ -20,7 +23,7 @@ pub(super) struct Changes {
     begin: Option<Instant>,
     lines: Lines,
     /// What has happened without a line of its own.
-    unlogged: BTreeMap<(Side, Change), u32>,
+    unlogged: BTreeMap<(Side, Word), u32>,
     /// A sum was logged already; the next one is logged at the end.
     summed: bool,
 }
@@ -29,13 +32,15 @@ pub(super) struct Changes {
 #[derive(Debug, Default)]
 struct Lines {
     deletes: u32,
+    drifts: u32,
     others: u32,
 }
 
 impl Lines {
-    fn about(&mut self, change: Change) -> &mut u32 {
-        match change {
-            Change::Deleted | Change::Released | Change::Replaced => &mut self.deletes,
+    fn about(&mut self, reason: LogReason) -> &mut u32 {
+        match reason {
+            LogReason::ObjectDeleted | LogReason::ObjectReleased | LogReason::ObjectReplaced => &mut self.deletes,
+            LogReason::CopyDrifted => &mut self.drifts,
             _ => &mut self.others,
         }
     }
@@ -43,17 +48,17 @@ impl Lines {
 
 impl Changes {
     /// Counts a change. True if it has a line of its own.
-    pub(super) fn count(&mut self, side: Side, change: Change, now: Instant) -> bool {
+    pub(super) fn count(&mut self, side: Side, word: Word, now: Instant) -> bool {
         if self.end().is_some_and(|end| end <= now) && self.unlogged.is_empty() {
             *self = Self::default();
         }
         self.begin.get_or_insert(now);
-        let lines = self.lines.about(change);
+        let lines = self.lines.about(word.1);
         if *lines < LINES {
             *lines += 1;
             return true;
         }
-        *self.unlogged.entry((side, change)).or_default() += 1;
+        *self.unlogged.entry((side, word)).or_default() += 1;
         false
     }
 
@@ -63,7 +68,7 @@ impl Changes {
     }
 
     /// The sum, if it is time for one: when the syncer is idle for the first time, and at the end of the burst.
-    pub(super) fn sum(&mut self, idle: bool, now: Instant) -> BTreeMap<(Side, Change), u32> {
+    pub(super) fn sum(&mut self, idle: bool, now: Instant) -> BTreeMap<(Side, Word), u32> {
         if self.unlogged.is_empty() {
             return BTreeMap::new();
         }
@@ -78,7 +83,7 @@ impl Changes {
     }
 
     /// The sum, whenever it is: the syncer ends.
-    pub(super) fn rest(&mut self) -> BTreeMap<(Side, Change), u32> {
+    pub(super) fn rest(&mut self) -> BTreeMap<(Side, Word), u32> {
         std::mem::take(self).unlogged
     }
 
@@ -91,10 +96,11 @@ impl Changes {
 mod tests {
     use super::*;
 
+    const CREATED: Word = ("created", LogReason::ObjectCreated);
+    const DELETED: Word = ("deleted", LogReason::ObjectDeleted);
+
     fn logged(changes: &mut Changes, count: u32, now: Instant) -> usize {
-        (0..count)
-            .filter(|_| changes.count(Side::Edge, Change::Created, now))
-            .count()
+        (0..count).filter(|_| changes.count(Side::Edge, CREATED, now)).count()
     }
 
     #[test]
@@ -102,10 +108,7 @@ mod tests {
         let (mut changes, now) = (Changes::default(), Instant::now());
         assert_eq!(logged(&mut changes, 100, now), LINES as usize);
         assert!(changes.sum(false, now).is_empty());
-        assert_eq!(
-            changes.sum(true, now),
-            BTreeMap::from([((Side::Edge, Change::Created), 80)])
-        );
+        assert_eq!(changes.sum(true, now), BTreeMap::from([((Side::Edge, CREATED), 80)]));
         assert!(changes.sum(true, now).is_empty());
     }
 
@@ -113,9 +116,9 @@ mod tests {
     fn deletes_have_lines_though_much_was_made_before_and_the_rest_is_summed_up_at_the_end() {
         let (mut changes, now) = (Changes::default(), Instant::now());
         logged(&mut changes, 100, now);
-        let is_logged = (0..30).map(|_| changes.count(Side::Hub, Change::Deleted, now));
+        let is_logged = (0..30).map(|_| changes.count(Side::Hub, DELETED, now));
         assert_eq!(is_logged.filter(|is| *is).count(), LINES as usize);
-        let rest = [((Side::Hub, Change::Deleted), 10), ((Side::Edge, Change::Created), 80)];
+        let rest = [((Side::Hub, DELETED), 10), ((Side::Edge, CREATED), 80)];
         assert_eq!(changes.rest(), rest.into());
         assert!(changes.rest().is_empty());
     }

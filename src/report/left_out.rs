@@ -30,9 +30,11 @@ impl LeftOut {
     fn message(self) -> &'static str {
         match self {
             Self::EphemeralContainers => "not synced, since ephemeral containers belong to the Pod that runs",
-            Self::StatusOfNoObject => "not returned, since a status is an object; others alike are not named",
+            Self::StatusOfNoObject => {
+                "not returned, since a status is an object; further objects of this type have no line"
+            }
             Self::StatusRemoved => {
-                "a status was removed, and the hub keeps the last one that it got; others alike are not named"
+                "a status was removed, and the hub keeps the last one that it got; further objects of this type have no line"
             }
         }
     }

@@ -20,12 +20,13 @@ use log::Level;
 use tokio::time::Instant;
 
 use self::advice::shared_reason;
-use self::changes::Changes;
+use self::changes::{Changes, Word};
 use self::failures::{Failures, Line, STEADY};
 use self::left_out::Said;
 use self::metrics::Counters;
 use crate::cluster::{Error, Place, Side};
 use crate::logging::{self, LogReason, log_line};
+use crate::plan::Direction;
 use crate::sync::job::Change;
 
 pub(crate) use self::advice::{about_no_api, advice, is_about_path};
@@ -52,6 +53,7 @@ pub struct Report {
     /// What objects wait for and was logged: namespaces, and copies that have their names.
     waited_for: HashSet<String>,
     left_out: Said,
+    was_in_sync: bool,
     changes: Changes,
     counters: Counters,
 }
@@ -65,6 +67,7 @@ impl Report {
             refusals: HashSet::new(),
             waited_for: HashSet::new(),
             left_out: Said::default(),
+            was_in_sync: false,
             changes: Changes::default(),
             counters: Counters::default(),
         }
@@ -85,19 +88,33 @@ impl Report {
         self.now = now;
     }
 
-    /// Logs a change of a copy on that side.
-    pub fn change(&mut self, side: Side, object: impl Display, change: Change) {
+    /// Logs a change of a copy on that side. That it `corrects` what somebody else had done was logged when that was noticed.
+    pub fn change(&mut self, side: Side, object: impl Display, change: Change, corrects: bool) {
         let Some((word, reason)) = of_change(change) else {
             return;
         };
         self.counters.wrote(side, word);
-        let level = if self.changes.count(side, change, self.now) {
+        let level = if !corrects && self.changes.count(side, (word, reason), self.now) {
             Level::Info
         } else {
             Level::Debug
         };
         let keys: [(&str, &dyn Display); 2] = [("side", &side.word()), ("object", &object)];
         logging::write(level, module_path!(), reason, word, &keys);
+    }
+
+    /// Logs that somebody else has changed or deleted a copy on that side, which will be corrected. `manager` and `fields`
+    /// are empty if that is not known. What is `damped` had a line that says so.
+    pub fn drift(&mut self, side: Side, copy: &str, (message, manager, fields): (&str, &str, &str), damped: bool) {
+        let is_news = !damped && self.changes.count(side, DRIFT, self.now);
+        let level = if is_news { Level::Info } else { Level::Debug };
+        let keys: [(&str, &dyn Display); 4] = [
+            ("side", &side.word()),
+            ("object", &copy),
+            ("manager", &manager),
+            ("fields", &fields),
+        ];
+        logging::write(level, module_path!(), LogReason::CopyDrifted, message, &keys);
     }
 
     /// Counts a write that has no line.
@@ -113,6 +130,29 @@ impl Report {
     /// How many things have failed and not worked since.
     pub fn failing(&self) -> usize {
         self.failures.count()
+    }
+
+    /// True once it was logged that all is in sync.
+    pub fn was_in_sync(&self) -> bool {
+        self.was_in_sync
+    }
+
+    /// Logs that all that configs select was tried, with how many objects are synced in each direction, and how many are not.
+    pub fn in_sync(&mut self, objects: &BTreeMap<Direction, (usize, usize)>) {
+        self.was_in_sync = true;
+        self.sum_up(true);
+        let synced = |direction| objects.get(&direction).map_or(0, |(synced, _)| *synced);
+        let open: usize = objects.values().map(|(_, open)| open).sum();
+        let message = match open {
+            0 => "in sync",
+            _ => "in sync, except for what fails or waits",
+        };
+        let keys: [(&str, &dyn Display); 3] = [
+            ("downsync", &synced(Direction::Down)),
+            ("upsync", &synced(Direction::Up)),
+            ("out_of_sync", &open),
+        ];
+        logging::write(Level::Info, module_path!(), LogReason::InSync, message, &keys);
     }
 
     /// Logs that somebody else's object is in the place of a copy, if that is new. `owner` is the sync target of the
@@ -163,7 +203,7 @@ impl Report {
             log_line!(
                 Warn,
                 Denied,
-                "not synced, because the edge does not allow it; others alike are not named",
+                "not synced, because the edge does not allow it; further objects that this rule refuses have no line",
                 object = object,
                 rule = why
             );
@@ -374,17 +414,18 @@ impl Report {
     }
 }
 
-fn log_sums(changes: BTreeMap<(Side, Change), u32>) {
-    for ((side, change), count) in changes {
-        if let Some((word, reason)) = of_change(change) {
-            let keys: [(&str, &dyn Display); 2] = [("side", &side.word()), ("more", &count)];
-            logging::write(Level::Info, module_path!(), reason, word, &keys);
-        }
+/// The words about copies that somebody else has changed or deleted, where they have no lines of their own.
+const DRIFT: Word = ("changed by somebody else, and corrected", LogReason::CopyDrifted);
+
+fn log_sums(changes: BTreeMap<(Side, Word), u32>) {
+    for ((side, (word, reason)), count) in changes {
+        let keys: [(&str, &dyn Display); 2] = [("side", &side.word()), ("more", &count)];
+        logging::write(Level::Info, module_path!(), reason, word, &keys);
     }
 }
 
 /// The words for a change in lines and metrics, and its reason. `None` for no change.
-fn of_change(change: Change) -> Option<(&'static str, LogReason)> {
+fn of_change(change: Change) -> Option<Word> {
     Some(match change {
         Change::Unchanged => return None,
         Change::Created => ("created", LogReason::ObjectCreated),

@@ -274,10 +274,6 @@ impl<'a> Entries<'a> {
         self.all.iter().map(|(entry, owner)| (*entry, owner))
     }
 
-    pub(super) fn owners(&self) -> impl Iterator<Item = &Owner<'a>> + Clone {
-        self.all.iter().map(|(_, owner)| owner)
-    }
-
     /// The patch that puts these entries in their place. It is valid only as long as nobody changes the object (its resource
     /// version is in it).
     pub(super) fn patch(&self, entries: &[String]) -> String {
@@ -303,7 +299,7 @@ pub fn last_writer(object: &[u8]) -> Option<(String, String)> {
         .metadata
         .managed_fields
         .iter()
-        .filter(|entry| text(entry, "manager") != FIELD_MANAGER && text(entry, "subresource").is_empty());
+        .filter(|entry| text(entry, "manager") != FIELD_MANAGER && text(entry, "subresource") != "status");
     let last = others.max_by_key(|entry| text(entry, "time").to_owned())?;
     let mut paths = Vec::new();
     collect_paths(&last["fieldsV1"], &mut String::new(), &mut paths);

@@ -29,7 +29,7 @@ async fn a_denied_namespace_is_not_created_either(flags: Mode) {
     edge.remove_namespaces(std::slice::from_ref(&shop)).await;
     syncer
         .wait_for_log(
-            &format!("others alike are not named\" object=Namespace//{shop} rule=\"--deny namespaces\""),
+            &format!("further objects that this rule refuses have no line\" object=Namespace//{shop} rule=\"--deny namespaces\""),
             SOON,
         )
         .await;

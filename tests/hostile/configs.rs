@@ -145,7 +145,7 @@ async fn a_version_that_nobody_serves_stops_no_other_config(flags: Mode) {
     syncer.wait_for_log(corrected, SOON).await;
     let log = syncer.log();
     let said = |words: &str| log.matches(words).count();
-    assert_eq!(["a-typo", "no longer missing"].map(said), [2, 0], "{log}");
+    assert_eq!(["a-typo", "served now"].map(said), [2, 0], "{log}");
 }
 
 async fn what_nobody_serves_is_reported_with_what_may_be_meant_and_once_more_when_it_is_corrected(flags: Mode) {
@@ -185,5 +185,5 @@ async fn what_nobody_serves_is_reported_with_what_may_be_meant_and_once_more_whe
     syncer.wait_for_log(corrected, SOON).await;
     let log = syncer.log();
     let said = |words: &str| log.matches(words).count();
-    assert_eq!(["a selected type", "no longer missing"].map(said), [4, 0], "{log}");
+    assert_eq!(["a selected type", "served now"].map(said), [4, 0], "{log}");
 }

@@ -10,7 +10,9 @@ use crate::support::kubeconfig::base64;
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{JSON, MERGE_PATCH, config_map, namespace, path};
 use crate::support::stage::{Stage, all_of, own_group, select, stage};
-use crate::support::story::{annotation, arrives, becomes, crd, custom_object, drop_crds, edit, install_crd, reselect};
+use crate::support::story::{
+    SOON, annotation, arrives, becomes, crd, custom_object, drop_crds, edit, install_crd, reselect,
+};
 
 in_both_modes!(
     a_type_that_drops_a_version_is_synced_on,
@@ -439,4 +441,42 @@ async fn replicas_that_nobody_wants_at_the_hub_are_left_to_the_edge() {
         .await;
         assert_eq!(copy["spec"]["replicas"], 4, "{plural}");
     }
+}
+
+/// After the first sync one line says so; what others change at the edge has a line that names them, whichever way they take.
+#[tokio::test]
+async fn what_others_change_at_the_edge_has_a_line_that_names_them() {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    hub.create(&namespace(&shop)).await;
+    hub.create(&deployment(&shop, "it", &json!({"replicas": 2}))).await;
+    select(&hub, &all_of(&shop, &[("apps", "deployments")])).await;
+    let mut syncer = pair.syncer(&[]);
+    syncer
+        .wait_for_log("msg=\"in sync\" downsync=2 upsync=0 out_of_sync=0", SOON)
+        .await;
+    let whole = path("apps/v1", "deployments", &shop, "it");
+    for (target, manager) in [
+        (whole.clone(), "kubectl-edit"),
+        (format!("{whole}/scale"), "kubectl-scale"),
+    ] {
+        patch_as(&edge, manager, &target, &json!({"spec": {"replicas": 5}})).await;
+        let line = format!(
+            "reason=CopyDrifted msg=\"a copy was changed by somebody else; it is corrected\" side=edge \
+             object=Deployment/{shop}/it manager={manager} fields=spec.replicas"
+        );
+        syncer.wait_for_log(&line, SOON).await;
+        let at = ["apps/v1", "deployments", &*shop, "it"];
+        becomes(&edge, at, "has two again", |copy| copy["spec"]["replicas"] == 2).await;
+    }
+    edge.delete("apps/v1", "deployments", &shop, "it").await;
+    syncer.wait_for_log("a copy was deleted by somebody else", SOON).await;
+    arrives(&edge, "apps/v1", "deployments", &shop, "it").await;
+    let change = json!({"spec": {"replicas": 3}});
+    hub.merge_patch("apps/v1", "deployments", &shop, "it", &change).await;
+    syncer.wait_for_log("reason=ObjectUpdated", SOON).await;
+    assert_eq!(
+        syncer.log().matches("reason=ObjectUpdated").count(),
+        1,
+        "by the hub alone"
+    );
 }

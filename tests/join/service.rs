@@ -44,7 +44,7 @@ async fn a_service_gets_its_unit_its_settings_and_a_kubeconfig() {
     assert_eq!(mode("hub.kubeconfig"), 0o600);
     let of_hub = path.join("hub.kubeconfig");
     let mut syncer = Syncer::start(&of_hub, &pair.edge.kubeconfig(), &["--sync-target-uid=the-uid"]);
-    syncer.wait_for_log("a side of the syncer", SOON).await;
+    syncer.wait_for_log("the server of a side", SOON).await;
     let hub = pair.hub.objects();
     crate::support::eventually("the heartbeat arrives with that kubeconfig", SOON, async || {
         let config = hub

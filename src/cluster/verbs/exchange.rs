@@ -231,7 +231,7 @@ impl Cluster {
             StillWaiting,
             "still waiting for a side, which answers others",
             side = self.side.word(),
-            error = too_late(what, start),
+            because = too_late(what, start),
             request = about
         );
     }

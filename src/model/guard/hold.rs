@@ -186,7 +186,8 @@ impl Hold {
     pub(super) fn message(&self, direction: Direction, held: usize) -> String {
         let Self { reason, token, .. } = self;
         let confirm = crate::api::CONFIRM_DELETES;
-        format!("{direction}: {reason}; {held} objects are held; confirm with the annotation {confirm}={token}")
+        let objects = if held == 1 { "object is" } else { "objects are" };
+        format!("{direction}: {reason}; {held} {objects} held; confirm with the annotation {confirm}={token}")
     }
 
     /// The line about it in the record; `None` if a restart finds it out by itself.
