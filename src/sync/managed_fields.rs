@@ -301,8 +301,11 @@ pub fn last_writer(object: &[u8]) -> Option<(String, String)> {
         .iter()
         .filter(|entry| text(entry, "manager") != FIELD_MANAGER && text(entry, "subresource") != "status");
     let last = others.max_by_key(|entry| text(entry, "time").to_owned())?;
+    let mut fields = last["fieldsV1"].clone();
+    // A controller without a subresource for it writes the status too, which is no drift.
+    fields.as_object_mut().and_then(|fields| fields.remove("f:status"));
     let mut paths = Vec::new();
-    collect_paths(&last["fieldsV1"], &mut String::new(), &mut paths);
+    collect_paths(&fields, &mut String::new(), &mut paths);
     Some((text(last, "manager").to_owned(), paths.join(",")))
 }
 
@@ -491,17 +494,19 @@ pub(super) mod tests {
 
     #[test]
     fn names_who_changed_a_copy_last_and_what() {
-        let mut later = entry(
-            "hpa",
-            "Update",
-            &json!({"f:spec": {".": {}, "f:replicas": {}, "f:template": {"f:x": {}}}}),
-        );
-        later["time"] = json!("2026-01-02T00:00:00Z");
-        let object =
-            json!({"metadata": {"managedFields": [entry("old", "Update", &json!({})), later, ours()]}}).to_string();
-        assert_eq!(
-            last_writer(object.as_bytes()).unwrap(),
-            ("hpa".to_owned(), "spec.replicas,spec.template.x".to_owned())
-        );
+        let fields =
+            json!({"f:spec": {".": {}, "f:replicas": {}, "f:template": {"f:x": {}}}, "f:status": {"f:phase": {}}});
+        for (subresource, expected) in [
+            ("", ("hpa", "spec.replicas,spec.template.x")),
+            ("scale", ("hpa", "spec.replicas,spec.template.x")),
+            ("status", ("old", "data.a")),
+        ] {
+            let mut later = entry("hpa", "Update", &fields);
+            (later["time"], later["subresource"]) = (json!("2026-01-02T00:00:00Z"), json!(subresource));
+            let old = entry("old", "Update", &json!({"f:data": {"f:a": {}}}));
+            let object = json!({"metadata": {"managedFields": [old, later, ours()]}}).to_string();
+            let (manager, fields) = last_writer(object.as_bytes()).unwrap();
+            assert_eq!((&*manager, &*fields), expected);
+        }
     }
 }
