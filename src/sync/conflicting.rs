@@ -70,10 +70,10 @@ pub(super) async fn apply(
         Whose::Everybodys { filled_in: false },
         Whose::Everybodys { filled_in: true },
     ] {
-        let Some(taken) = taking.take((&copy, &version), whose).await? else {
+        let Some((taken, now)) = taking.take((&copy, &version), whose).await? else {
             continue;
         };
-        version = Meta::of(&at.name, &taken)?.resource_version;
+        version = now;
         applied = apply_at(Some(&version)).await;
         if !applied.as_ref().is_err_and(may_conflict) {
             break;
@@ -86,16 +86,14 @@ pub(super) async fn apply(
 /// Takes from others what we have applied too, so that it goes when we apply it no longer. Returns the version that the copy
 /// then has; `None` if there is nothing to take, or it may not be taken.
 async fn take_from_others(copies: &Cluster, job: &Job, version: &str) -> Result<Option<String>, Error> {
-    let Address { resource, name } = &job.copy_at;
     let Some(copy) = read(copies, job, version).await? else {
         return Ok(None);
     };
-    let Some(patch) = take_shared(&copy, resource)? else {
+    let Some(patch) = take_shared(&copy, &job.copy_at.resource)? else {
         return Ok(None);
     };
-    patch_managers(copies, &job.copy_at, patch)
-        .await?
-        .map_or(Ok(None), |taken| Ok(Some(Meta::of(name, &taken)?.resource_version)))
+    let taken = patch_managers(copies, &job.copy_at, patch).await?;
+    Ok(taken.map(|(_, version)| version))
 }
 
 /// The metadata of the copy; `None` if it cannot be read, or is not as it was at that version.
@@ -122,9 +120,13 @@ struct Taking<'a> {
 }
 
 impl Taking<'_> {
-    /// Makes these fields of the copy, as it is at that version, ours. Returns its metadata after that; `None` if there are
-    /// none, or they may not be taken.
-    async fn take(&mut self, (copy, version): (&[u8], &str), whose: Whose<'_>) -> Result<Option<Bytes>, Error> {
+    /// Makes these fields of the copy, as it is at that version, ours. Returns its metadata and version after that; `None` if
+    /// there are none, or they may not be taken.
+    async fn take(
+        &mut self,
+        (copy, version): (&[u8], &str),
+        whose: Whose<'_>,
+    ) -> Result<Option<(Bytes, String)>, Error> {
         let at = &self.job.copy_at;
         let Some(patch) = take_over(copy, &at.resource, self.job.direction, whose)? else {
             return Ok(None);

@@ -90,11 +90,18 @@ pub(super) async fn finalizers_of(copies: &Cluster, job: &Job) -> Result<Vec<Str
     })
 }
 
-/// Changes who owns what of a copy. Returns its metadata; `None` if that is refused.
-pub(super) async fn patch_managers(copies: &Cluster, at: &Address, patch: String) -> Result<Option<Bytes>, Error> {
+/// Changes who owns what of a copy. Returns its metadata and the version that it then has; `None` if that is refused.
+pub(super) async fn patch_managers(
+    copies: &Cluster,
+    at: &Address,
+    patch: String,
+) -> Result<Option<(Bytes, String)>, Error> {
     let (patch, content) = (Bytes::from(patch), Content::Metadata);
     match copies.merge_patch_for(&at.resource, &at.name, patch, content).await {
-        Ok(patched) => Ok(Some(patched)),
+        Ok(patched) => {
+            let version = Meta::of(&at.name, &patched)?.resource_version;
+            Ok(Some((patched, version)))
+        }
         Err(error) if error.is_rejection() => Ok(None),
         Err(error) => Err(error),
     }

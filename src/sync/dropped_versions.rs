@@ -63,7 +63,7 @@ async fn move_managers(copies: &Cluster, at: &Address, version: Option<&str>) ->
         return Ok(None);
     };
     let patched = patch_managers(copies, at, patch).await?;
-    patched.map_or(Ok(None), |patched| Ok(Some(Meta::of(name, &patched)?.resource_version)))
+    Ok(patched.map(|(_, version)| version))
 }
 
 /// The other versions of the type that entries name.
