@@ -89,7 +89,13 @@ async fn take_from_others(copies: &Cluster, job: &Job, version: &str) -> Result<
     let Some(copy) = read(copies, job, version).await? else {
         return Ok(None);
     };
-    let Some(patch) = take_shared(&copy, &job.copy_at.resource)? else {
+    let Some(patch) = take_shared(
+        &copy,
+        &job.copy_at.resource,
+        job.direction,
+        job.policy.reverts(job.selection),
+    )?
+    else {
         return Ok(None);
     };
     let taken = patch_managers(copies, &job.copy_at, patch).await?;

@@ -132,15 +132,18 @@ impl FieldSet {
         }
     }
 
-    /// True if both have a field in common: not only a list or object that both have something in, nor the fields that
-    /// an item of a list is known by.
+    /// True if both have a field or an item of a list in common: not only a list or object that both have something in.
+    /// An item is in common if this one lists it as its own, with anything of it itself.
     pub(super) fn shares_with(&self, other: &Self) -> bool {
         let mut pairs = vec![(0, 0, "")];
         while let Some((mine, theirs, at)) = pairs.pop() {
+            let is_listed = self.lists_item(mine, at);
             for (key, below) in self.fields(mine).filter(|(key, _)| !is_of_place(key, at)) {
                 match other.below(theirs, key) {
                     Some(theirs) if self.is_leaf(below) && other.is_leaf(theirs) => return true,
+                    Some(_) if self.lists_item(below, key) && self.is_of_place_alone(below, key) => return true,
                     Some(theirs) => pairs.push((below, theirs, key)),
+                    None if is_listed && self.is_leaf(below) => return true,
                     None => {}
                 }
             }
@@ -152,28 +155,70 @@ impl FieldSet {
     pub(super) fn subtract(&mut self, other: &Self) -> bool {
         self.prune(
             0,
-            |&theirs, key| other.below(theirs, key),
-            |&theirs, _| other.is_leaf(theirs),
+            |_, _, &theirs, key| other.below(theirs, key),
+            |&theirs, _, is_leaf| is_leaf && other.is_leaf(theirs),
         )
+    }
+
+    /// The same, and the fields of items that both have: what whoever has made an item holds of it beside what is shared, as
+    /// defaults of the schema, would keep it. What it holds further down, as an item in a list of that item, is its own.
+    pub(super) fn subtract_with_items(&mut self, other: &Self) -> bool {
+        self.prune(
+            Shared {
+                theirs: Some(0),
+                is_listed: false,
+            },
+            |set, below, at: &Shared, key| match other.below(at.theirs?, key) {
+                Some(theirs) => Some(Shared {
+                    theirs: Some(theirs),
+                    is_listed: set.lists_item(below, key),
+                }),
+                None => (at.is_listed && set.is_leaf(below)).then_some(Shared {
+                    theirs: None,
+                    is_listed: false,
+                }),
+            },
+            |at, _, is_leaf| match at.theirs {
+                _ if !is_leaf => at.is_listed,
+                Some(theirs) => other.is_leaf(theirs),
+                None => true,
+            },
+        )
+    }
+
+    /// True for an item of a list that is in this set as a whole.
+    fn lists_item(&self, node: usize, key: &str) -> bool {
+        key.starts_with("\"k:") && self.below(node, "\".\"").is_some()
+    }
+
+    /// True if nothing is in a node but that it is there.
+    fn is_of_place_alone(&self, node: usize, at: &str) -> bool {
+        self.fields(node).all(|(key, _)| is_of_place(key, at))
     }
 
     /// Leaves out the fields of that key, wherever they are below the given one, and what holds nothing else. True if there
     /// were any.
     pub(super) fn leave_out_below_key(&mut self, top: &str, key: &str) -> bool {
-        let below = |&is_below: &bool, key: &str| (is_below || is_meant(key, top)).then_some(true);
-        self.prune(false, below, |_, leaf| is_meant(leaf, key))
+        let below = |_: &Self, _, &is_below: &bool, key: &str| (is_below || is_meant(key, top)).then_some(true);
+        self.prune(false, below, |_, leaf, is_leaf| is_leaf && is_meant(leaf, key))
     }
 
-    /// Leaves out the leaves for which `goes`, and what holds nothing else then. `below` gives what is to be known of the
-    /// field under a key; `None` leaves that as it is. True if anything went.
-    fn prune<P>(&mut self, root: P, below: impl Fn(&P, &str) -> Option<P>, goes: impl Fn(&P, &str) -> bool) -> bool {
+    /// Leaves out the leaves for which `goes`, what holds nothing else then, and, of nodes that say no more than that they are
+    /// there, those for which `goes`, too (with `false` for no leaf). `below` gives what is to be known of the node under a
+    /// key; `None` leaves that as it is. True if anything went.
+    fn prune<P>(
+        &mut self,
+        root: P,
+        below: impl Fn(&Self, usize, &P, &str) -> Option<P>,
+        goes: impl Fn(&P, &str, bool) -> bool,
+    ) -> bool {
         // Each place after the one that it is in.
         let mut places = vec![(0, String::new(), root)];
         let mut at = 0;
         while let Some((node, _, place)) = places.get(at) {
             let inner: Vec<_> = self
                 .fields(*node)
-                .filter_map(|(key, node)| Some((node, key.to_owned(), below(place, key)?)))
+                .filter_map(|(key, node)| Some((node, key.to_owned(), below(self, node, place, key)?)))
                 .collect();
             places.extend(inner);
             at += 1;
@@ -183,12 +228,9 @@ impl FieldSet {
         for (node, at, _) in places.iter().rev() {
             let is_over = |(key, below): &(&str, usize)| {
                 let place = of_node.get(below).and_then(|&at| places.get(at));
-                !is_of_place(key, at)
-                    && if changed.contains(below) {
-                        self.fields(*below).all(|(inner, _)| is_of_place(inner, key))
-                    } else {
-                        self.is_leaf(*below) && place.is_some_and(|(_, _, place)| goes(place, key))
-                    }
+                let is_leaf = self.is_leaf(*below);
+                let goes = || place.is_some_and(|(_, _, place)| goes(place, key, is_leaf));
+                !is_of_place(key, at) && self.is_of_place_alone(*below, key) && (changed.contains(below) || goes())
             };
             let over: Vec<String> = self
                 .fields(*node)
@@ -204,7 +246,7 @@ impl FieldSet {
             }
         }
         let is_any = !changed.is_empty();
-        if is_any && self.fields(0).all(|(key, _)| is_of_place(key, "")) {
+        if is_any && self.is_of_place_alone(0, "") {
             *self = Self::default();
         }
         is_any
@@ -234,6 +276,14 @@ impl FieldSet {
         }
         text
     }
+}
+
+/// What another set has of a field.
+struct Shared {
+    /// Its node there; absent for a field that only this one has, of an item that both have.
+    theirs: Option<usize>,
+    /// It is an item of a list that this one has as a whole.
+    is_listed: bool,
 }
 
 /// True if a key, as it is written, is the wanted one.
@@ -286,6 +336,7 @@ mod tests {
     #[test]
     fn subtracts_what_both_have_and_what_holds_nothing_else() {
         const ITEM: &str = r#""k:{\"name\":\"a\"}""#;
+        const PORT: &str = r#""k:{\"port\":80,\"protocol\":\"TCP\"}""#;
         for (mine, theirs, left) in [
             (r#"{"f:data":{".":{},"f:a":{}}}"#, r#"{"f:data":{"f:a":{}}}"#, "{}"),
             (
@@ -300,9 +351,28 @@ mod tests {
                 "{}",
             ),
             (
-                &format!(r#"{{"f:env":{{{ITEM}:{{".":{{}},"f:name":{{}},"f:more":{{}},"f:value":{{}}}}}}}}"#),
+                &format!(r#"{{"f:env":{{{ITEM}:{{".":{{}},"f:name":{{}},"f:more":{{"f:x":{{}}}},"f:value":{{}}}}}}}}"#),
                 &format!(r#"{{"f:env":{{{ITEM}:{{".":{{}},"f:name":{{}},"f:value":{{}}}}}}}}"#),
-                &format!(r#"{{"f:env":{{{ITEM}:{{".":{{}},"f:more":{{}},"f:name":{{}}}}}}}}"#),
+                &format!(r#"{{"f:env":{{{ITEM}:{{".":{{}},"f:more":{{"f:x":{{}}}},"f:name":{{}}}}}}}}"#),
+            ),
+            // A default goes with the item, also if nothing but what the item is known by is in common.
+            (
+                &format!(
+                    r#"{{"f:ports":{{".":{{}},{PORT}:{{".":{{}},"f:port":{{}},"f:protocol":{{}},"f:targetPort":{{}}}}}}}}"#
+                ),
+                &format!(r#"{{"f:ports":{{{PORT}:{{".":{{}},"f:port":{{}}}}}}}}"#),
+                "{}",
+            ),
+            (
+                &format!(r#"{{"f:ports":{{{PORT}:{{".":{{}},"f:port":{{}},"f:protocol":{{}}}}}}}}"#),
+                &format!(r#"{{"f:ports":{{{PORT}:{{".":{{}},"f:port":{{}}}}}}}}"#),
+                "{}",
+            ),
+            // Whoever has set a field of an item has not made the item.
+            (
+                &format!(r#"{{"f:ports":{{{PORT}:{{"f:targetPort":{{}}}}}}}}"#),
+                &format!(r#"{{"f:ports":{{{PORT}:{{".":{{}},"f:port":{{}}}}}}}}"#),
+                &format!(r#"{{"f:ports":{{{PORT}:{{"f:targetPort":{{}}}}}}}}"#),
             ),
             // Nothing in common.
             (
@@ -317,9 +387,17 @@ mod tests {
             let (mut set, other) = (FieldSet::parse(mine).unwrap(), FieldSet::parse(theirs).unwrap());
             let has_any = mine != left;
             assert_eq!(set.shares_with(&other), has_any, "{mine} {theirs}");
-            assert_eq!(set.subtract(&other), has_any, "{mine} {theirs}");
+            assert_eq!(set.subtract_with_items(&other), has_any, "{mine} {theirs}");
             assert_eq!(set.render(), left, "{mine} {theirs}");
         }
+    }
+
+    #[test]
+    fn subtracts_fields_alone() {
+        let mut set = FieldSet::parse(r#"{"f:a":{".":{},"f:b":{},"f:c":{}}}"#).unwrap();
+        assert!(set.subtract(&FieldSet::parse(r#"{"f:a":{"f:b":{}}}"#).unwrap()));
+        assert_eq!(set.render(), r#"{"f:a":{".":{},"f:c":{}}}"#);
+        assert!(!set.subtract(&FieldSet::parse(r#"{"f:a":{}}"#).unwrap()));
     }
 
     #[test]

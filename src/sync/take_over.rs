@@ -161,7 +161,14 @@ fn take(
 ///
 /// Otherwise a field that the origin drops would stay, since it has another owner: whoever had installed the copy before it
 /// was adopted, or applies the same beside us.
-pub(super) fn take_shared(object: &[u8], resource: &ResourceType) -> Result<Option<String>, Error> {
+///
+/// Those that are reverted are left what they have beside that: an apply removes it.
+pub(super) fn take_shared(
+    object: &[u8],
+    resource: &ResourceType,
+    direction: Direction,
+    revert_from: RevertFrom<'_>,
+) -> Result<Option<String>, Error> {
     let entries = Entries::of(object)?;
     let mut ours = may_be_shared(entries.iter().map(|(_, owner)| owner))?;
     // The copy's side would not do without what it has filled in here.
@@ -172,7 +179,13 @@ pub(super) fn take_shared(object: &[u8], resource: &ResourceType) -> Result<Opti
     let (mut kept, mut is_any) = (Vec::new(), false);
     for (entry, owner) in entries.iter() {
         let mut rest = field_set(owner)?;
-        if owner.may_share() && rest.subtract(&ours) {
+        let is_taken = owner.may_share()
+            && if owner.is_taken(direction, revert_from) {
+                rest.subtract(&ours)
+            } else {
+                rest.subtract_with_items(&ours)
+            };
+        if is_taken {
             is_any = true;
             kept.extend(
                 (!rest.is_empty())
@@ -456,7 +469,7 @@ mod tests {
     fn what_others_have_besides_us_becomes_ours_alone() {
         let shared = |resource: &ResourceType, entries: &[Value]| {
             let object = json!({"metadata": {"resourceVersion": "7", "managedFields": entries}}).to_string();
-            let patch = take_shared(object.as_bytes(), resource).unwrap();
+            let patch = take_shared(object.as_bytes(), resource, Direction::Down, None).unwrap();
             patch.map(|patch| serde_json::from_str::<Value>(&patch).unwrap()["metadata"].clone())
         };
         let config_maps = ResourceType::config_maps();

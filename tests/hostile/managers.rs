@@ -17,6 +17,7 @@ use crate::support::story::{
 in_both_modes!(
     a_type_that_drops_a_version_is_synced_on,
     what_the_hub_drops_goes_from_what_others_had_installed,
+    an_item_that_the_hub_drops_goes_whatever_defaults_others_hold_of_it,
     a_restart_at_the_edge_is_no_drift,
 );
 
@@ -220,6 +221,53 @@ async fn what_the_hub_drops_goes_from_what_others_had_installed(flags: Mode) {
         })
         .await;
         assert_eq!(copy["spec"]["replicas"], replicas, "{name}");
+    }
+}
+
+/// A port of which nothing is given but its number, in a pod and in a Service: the server adds the rest.
+async fn an_item_that_the_hub_drops_goes_whatever_defaults_others_hold_of_it(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    for side in [&hub, &edge] {
+        side.create(&namespace(&shop)).await;
+    }
+    let app = |ports: &Value| {
+        let mut app = deployment(&shop, "app", &json!({"replicas": 1}));
+        app["spec"]["template"]["spec"]["containers"][0]["ports"] = ports.clone();
+        app
+    };
+    let web = |ports: &Value| {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": shop, "name": "web"},
+            "spec": {"ports": ports, "selector": {"app": "a"}}})
+    };
+    let both = |field: &str| json!([{field: 80, "name": "a"}, {field: 81, "name": "b"}]);
+    let one = |field: &str| json!([{field: 80, "name": "a"}]);
+    let unnamed = json!([{"containerPort": 80}, {"containerPort": 81}]);
+    let objects = [
+        (
+            app(&unnamed),
+            app(&one("containerPort")),
+            "/spec/template/spec/containers/0/ports",
+        ),
+        (web(&both("port")), web(&one("port")), "/spec/ports"),
+    ];
+    for (object, ..) in &objects {
+        hub.apply_as("people", object).await;
+        create_as(&edge, "helm", object).await;
+        edge.apply_as("argocd", object).await;
+    }
+    select(&hub, &all_of(&shop, &[("", "services"), ("apps", "deployments")])).await;
+    let _syncer = pair.syncer(flags);
+    let places = [
+        ["apps/v1", "deployments", &*shop, "app"],
+        ["v1", "services", &*shop, "web"],
+    ];
+    for (at, (_, fewer, ports)) in places.into_iter().zip(&objects) {
+        becomes(&edge, at, "is adopted", |copy| annotation(copy, "adopted") == "true").await;
+        hub.apply_as("people", fewer).await;
+        becomes(&edge, at, "has one port", |copy| {
+            copy.pointer(ports).and_then(Value::as_array).map(Vec::len) == Some(1)
+        })
+        .await;
     }
 }
 
