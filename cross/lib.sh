@@ -1,11 +1,22 @@
 # shellcheck shell=bash
-# What scripts/build, build-all, image, package and release share. They read it with `.`, from the root of the
+# What scripts/build, build-all, image, package, release and test share. They read it with `.`, from the root of the
 # repository, and call themselves $me in messages.
 
 say() { echo "$me: $*" >&2; }
 
 # The head of a script is its help.
 help() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p;}' "scripts/$me"; }
+
+# meanwhile WHAT COMMAND ...: runs a command, and every half minute says what the function WHAT prints, until it ends. The
+# ticker waits at a pipe, which ends with this shell, however that ends; the command does not get it.
+meanwhile() {
+  local what=$1 result=0
+  shift
+  exec 7> >(while read -rt "${TICK:-30}" _; [ $? -gt 128 ]; do say "$($what)"; done)
+  "$@" 7>&- || result=$?
+  exec 7>&-
+  return $result
+}
 
 version() { sed -n '/^version = /{s/.*"\(.*\)"/\1/p;q;}' Cargo.toml; }
 

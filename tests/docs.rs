@@ -31,5 +31,7 @@ mod permissions;
 mod recipes;
 #[path = "docs/roles.rs"]
 mod roles;
+#[path = "docs/scripts.rs"]
+mod scripts;
 #[path = "docs/shell.rs"]
 mod shell;

@@ -66,10 +66,11 @@ async fn run(policy: bool, keep: bool) -> ExitCode {
         story = async { if policy { tell_of_policy().await } else { tell().await } } => story,
     };
     if keep {
-        match &story {
+        // Removed when it is dropped.
+        let _folder = match &story {
             Reported::Objects(story) => story.explain_how_to_play(),
             Reported::Policy(story) => story.explain_how_to_play().await,
-        }
+        };
         // An error means that there are no signals to wait for, and so no reason to stay.
         let _ = interrupt.await;
         println!();

@@ -4,13 +4,14 @@
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::print::{heading, line, line_with, megabytes, stop, timed_line};
+use crate::print::{heading, invite, line, line_with, megabytes, stop, timed_line};
 use crate::support::edge_watch::{Change, EdgeWatch};
 use crate::support::objects::{config_map, namespace, path, syncer_config};
 use crate::support::policy::{
     Crd, ENGINE_NAMESPACE, Engine, JUDGED, JUDGED_NAMESPACES, NAMESPACE_POLICY, OWNER_POLICY, POLICY_VERSION,
     REPORT_VERSION, Subject, crds, engine_objects, has_verdict, policies, selection,
 };
+use crate::support::process::Folder;
 use crate::support::story::arrives;
 use crate::support::{Pair, PairOptions, Syncer, wait_for_crd};
 
@@ -149,23 +150,39 @@ impl PolicyStory {
     }
 
     /// Tells how to go on by hand.
-    pub(crate) async fn explain_how_to_play(&self) {
+    pub(crate) async fn explain_how_to_play(&self) -> Folder {
         for policy in &policies() {
             self.pair.hub.objects().create(policy).await;
         }
-        heading("The policies are back, and all of it keeps running. Play with it from another terminal:");
-        let (hub, edge) = (self.pair.hub.kubeconfig(), self.pair.edge.kubeconfig());
-        println!("  HUB={}\n  EDGE={}\n", hub.display(), edge.display());
-        println!("  # What Kyverno says at the edge is known at the hub; a change takes 40 s to be judged:");
-        println!("  kubectl --kubeconfig $EDGE -n {PLANT} create configmap menu --from-literal=today=soup");
-        println!("  kubectl --kubeconfig $HUB get policyreports,clusterpolicyreports -A --watch\n");
-        println!("  # Who owns it is written at the hub:");
-        println!("  kubectl --kubeconfig $HUB -n {SHOP} label --overwrite configmap prices owner-\n");
-        println!("  # What the syncer copies, and what it and Kyverno say:");
-        println!("  kubectl --kubeconfig $HUB get syncerconfig demo -o yaml");
-        println!("  tail -f {}", self.syncer.log_path().display());
-        println!("  tail -f {}\n", self.engine.log_path().display());
-        println!("Ctrl-C here stops and removes everything.");
+        let (hub, edge) = (
+            "kubectl --kubeconfig hub.kubeconfig",
+            "kubectl --kubeconfig edge.kubeconfig",
+        );
+        let logs = [self.syncer.log_path().display(), self.engine.log_path().display()];
+        invite(
+            "The policies are back, and all of it keeps running. Play with it from another terminal:",
+            &self.pair,
+            &[
+                (
+                    "What Kyverno says at the edge is known at the hub; a change takes 40 s to be judged",
+                    format!(
+                        "{edge} -n {PLANT} create configmap menu --from-literal=today=soup\n\
+                        {hub} get policyreports,clusterpolicyreports -A --watch"
+                    ),
+                ),
+                (
+                    "Who owns it is written at the hub",
+                    format!("{hub} -n {SHOP} label --overwrite configmap prices owner-"),
+                ),
+                (
+                    "What the syncer copies, and what it and Kyverno say",
+                    format!(
+                        "{hub} get syncerconfig demo -o yaml\ntail -f {}\ntail -f {}",
+                        logs[0], logs[1]
+                    ),
+                ),
+            ],
+        )
     }
 
     /// Ends the syncer as a service manager would, and then all the rest.

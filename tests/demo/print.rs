@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::support::Syncer;
+use crate::support::desk::lay_out;
+use crate::support::process::Folder;
+use crate::support::{Pair, Syncer};
 
 /// The name of a step.
 pub(crate) fn heading(text: &str) {
@@ -37,6 +39,22 @@ pub(crate) fn timed_line(who: &str, what: &str, time: Duration) {
 pub(crate) fn megabytes(bytes: u64) -> String {
     let tenths = (bytes + 50_000) / 100_000;
     format!("{}.{} MB", tenths / 10, tenths % 10)
+}
+
+/// How to play with what keeps running: says how to get to a folder with all that it takes, and which commands there are.
+pub(crate) fn invite(text: &str, pair: &Pair, commands: &[(&str, String)]) -> Folder {
+    let folder = Folder::create("demo");
+    lay_out(&folder, &pair.hub, &pair.edge);
+    heading(text);
+    println!("  cd {}; PATH=$PWD/bin:$PATH", folder.path().display());
+    for (about, lines) in commands {
+        println!("\n  # {about}:");
+        for line in lines.lines() {
+            println!("  {line}");
+        }
+    }
+    println!("\nCtrl-C here stops and removes everything.");
+    folder
 }
 
 /// The last step of each story: the syncer is asked to end.

@@ -5,15 +5,19 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::print::{heading, line, line_with, megabytes, stop, timed_line};
+use crate::print::{heading, invite, line, line_with, megabytes, stop, timed_line};
 use crate::support::edge_watch::{Change, EdgeWatch};
 use crate::support::objects::{config_map, namespace, syncer_config};
+use crate::support::process::Folder;
 use crate::support::{Pair, PairOptions, Server, Syncer};
 
-const NAMESPACE: &str = "shop";
+/// Not the one of the quick start, which can be followed when the story is over.
+const NAMESPACE: &str = "market";
 /// The `ConfigMap` that most steps are about.
 const PRICES: &str = "prices";
 const DEPLOYMENT: &str = "web";
+/// That of the quick start: two syncers of one sync target do no harm to each other.
+const UID: &str = "--sync-target-uid=site-7";
 /// A `ConfigMap` that only the edge has.
 const NOTES: &str = "notes";
 /// A `ConfigMap` that goes up from the edge.
@@ -54,7 +58,7 @@ impl Story {
         let from = format!("--from-kubeconfig={}", pair.hub.kubeconfig().display());
         let to = format!("--to-kubeconfig={}", pair.edge.kubeconfig().display());
         // By default it sends no more than 30 requests a second; the times below would be those of the limit.
-        let syncer = Syncer::start_raw(&["run", &from, &to, "--sync-target-uid=demo", "--qps=-1"], &[]);
+        let syncer = Syncer::start_raw(&["run", &from, &to, UID, "--qps=-1"], &[]);
         line(
             "syncer",
             &format!(
@@ -279,23 +283,33 @@ impl Story {
     }
 
     /// Tells how to go on by hand.
-    pub(crate) fn explain_how_to_play(&self) {
-        heading("All of it keeps running. Play with it from another terminal:");
-        let (hub, edge) = (self.pair.hub.kubeconfig(), self.pair.edge.kubeconfig());
+    pub(crate) fn explain_how_to_play(&self) -> Folder {
+        let hub = format!("kubectl --kubeconfig hub.kubeconfig -n {NAMESPACE}");
+        let edge = format!("kubectl --kubeconfig edge.kubeconfig -n {NAMESPACE}");
         let log = self.syncer.log_path().display();
-        println!("  HUB={}\n  EDGE={}\n", hub.display(), edge.display());
-        println!("  # What is created at the hub appears at the edge:");
-        println!("  kubectl --kubeconfig $HUB -n {NAMESPACE} create configmap hours --from-literal=open=9-17");
-        println!("  kubectl --kubeconfig $EDGE -n {NAMESPACE} get configmap hours -o yaml\n");
-        println!("  # What is changed at the edge is put back:");
-        println!(
-            "  kubectl --kubeconfig $EDGE -n {NAMESPACE} patch configmap hours -p '{{\"data\":{{\"open\":\"never\"}}}}'"
-        );
-        println!("  kubectl --kubeconfig $EDGE -n {NAMESPACE} get configmap hours -o yaml\n");
-        println!("  # What the syncer copies, and what it says:");
-        println!("  kubectl --kubeconfig $HUB get syncerconfig demo -o yaml");
-        println!("  tail -f {log}\n");
-        println!("Ctrl-C here stops and removes everything.");
+        invite(
+            "All of it keeps running. Play with it from another terminal:",
+            &self.pair,
+            &[
+                (
+                    "What is created at the hub appears at the edge",
+                    format!(
+                        "{hub} create configmap hours --from-literal=open=9-17\n{edge} get configmap hours -o yaml"
+                    ),
+                ),
+                (
+                    "What is changed at the edge is corrected",
+                    format!(
+                        "{edge} patch configmap hours -p '{{\"data\":{{\"open\":\"never\"}}}}'\n\
+                        {edge} get configmap hours -o yaml"
+                    ),
+                ),
+                (
+                    "What the syncer copies, and what it says",
+                    format!("{hub} get syncerconfig demo -o yaml\ntail -f {log}"),
+                ),
+            ],
+        )
     }
 
     /// Ends the syncer as a service manager would, and then all the rest.

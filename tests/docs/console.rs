@@ -1,8 +1,12 @@
 //! The commands of the pages, run as a reader types them, against two new clusters each.
 
+use std::path::Path;
+
 use crate::pages::Page;
+use crate::scripts::Demo;
 use crate::shell::Shell;
-use crate::support::{Server, ServerOptions};
+use crate::support::story::SOON;
+use crate::support::{Server, ServerOptions, eventually};
 
 /// A command of a page, and what it shows below.
 struct Step {
@@ -74,8 +78,36 @@ fn three_dots_stand_for_what_differs_each_time() {
 /// The hub as edges reach it, on the pages.
 const HUB: &str = "https://hub.example.org:6443";
 
-/// Runs all commands of a page: each works, and prints what the page shows.
+/// Runs all commands of a page with two new clusters: each works, and prints what the page shows.
 async fn follow(path: &str, at_least: usize) {
+    let (hub, edge) = clusters().await;
+    let mut shell = Shell::start(&hub, &edge).await;
+    follow_with(&mut shell, &hub, path, at_least).await;
+    // A page stops what it has started, and that ends well.
+    let answer = shell.run("wait $!").await;
+    assert_eq!(
+        answer.code, 0,
+        "{path}: what it has stopped at its end: {:#?}",
+        answer.lines
+    );
+}
+
+/// Runs all commands of a page that goes on where the quick start of the README ends.
+async fn follow_from_quick_start(path: &str, at_least: usize) {
+    let (hub, edge) = clusters().await;
+    let mut shell = Shell::start(&hub, &edge).await;
+    let (_, commands, _) = quick_start();
+    for command in commands {
+        // What the syncer logs would stand between what the commands of the page print.
+        let answer = shell.run(&command.replace(" &", " >quick-start.log 2>&1 &")).await;
+        assert_eq!(answer.code, 0, "$ {command}\n{:#?}", answer.lines);
+    }
+    follow_with(&mut shell, &hub, path, at_least).await;
+    let answer = shell.run("kill $!; wait $!").await;
+    assert_eq!(answer.code, 0, "{path}: how the syncer has ended: {:#?}", answer.lines);
+}
+
+async fn follow_with(shell: &mut Shell, hub: &Server, path: &str, at_least: usize) {
     let page = Page::open(path);
     let steps = steps(&page);
     assert!(
@@ -83,8 +115,6 @@ async fn follow(path: &str, at_least: usize) {
         "{path}: only {} commands were found",
         steps.len()
     );
-    let (hub, edge) = clusters().await;
-    let mut shell = Shell::start(&hub, &edge).await;
     for Step { line, command, output } in steps {
         let answer = shell.run(&command.replace(HUB, hub.url())).await;
         let (found, shown) = (answer.lines.join("\n"), output.join("\n"));
@@ -94,13 +124,6 @@ async fn follow(path: &str, at_least: usize) {
             answer.code
         );
     }
-    // A page stops what it has started, and that ends well.
-    let answer = shell.run("wait $!").await;
-    assert_eq!(
-        answer.code, 0,
-        "{path}: what it has stopped at its end: {:#?}",
-        answer.lines
-    );
 }
 
 #[tokio::test]
@@ -113,29 +136,71 @@ async fn the_page_about_installing_works_as_it_is_written() {
     follow("docs/install.md", 15).await;
 }
 
-/// That of the README makes the clusters and the binary too, which are there already.
 #[tokio::test]
-async fn the_quick_start_of_the_readme_works_as_it_is_written() {
+async fn the_page_about_a_pause_works_as_it_is_written() {
+    follow_from_quick_start("docs/pause.md", 20).await;
+}
+
+#[tokio::test]
+async fn the_page_about_fields_of_the_edge_works_as_it_is_written() {
+    follow_from_quick_start("docs/fields.md", 15).await;
+}
+
+/// The quick start of the README: what makes the clusters, the commands, and what the last one prints.
+fn quick_start() -> (Vec<String>, Vec<String>, String) {
     let page = Page::open("README.md");
     let (_, section) = page.text.split_once("\n## Quick start\n").expect("the README has one");
-    let (_, block) = section.split_once("```sh\n").expect("it has a block");
-    let (block, after) = block.split_once("```\n").expect("the block ends");
+    let blocks: Vec<&str> = section.split("```sh\n").skip(1).take(2).collect();
+    let [clusters, commands] = blocks[..] else {
+        panic!("it has two blocks");
+    };
+    let (clusters, _) = clusters.split_once("```\n").expect("the block ends");
+    let (commands, after) = commands.split_once("```\n").expect("the block ends");
     let (_, shown) = after
         .split_once("The last command prints `")
         .expect("it says what is printed");
-    let shown = shown.split('`').next().unwrap_or_default();
+    let lines = |block: &str| block.lines().map(str::to_owned).collect::<Vec<_>>();
+    let shown = shown.split('`').next().unwrap_or_default().to_owned();
+    (lines(clusters), lines(commands), shown)
+}
 
-    let (hub, edge) = clusters().await;
-    let mut shell = Shell::start(&hub, &edge).await;
-    let is_there = |command: &&str| command.starts_with("kind ") || command.starts_with("PATH=");
-    let (before, commands): (Vec<&str>, Vec<&str>) = block.lines().partition(is_there);
-    assert_eq!((before.len(), commands.len()), (3, 6));
+/// Types the commands of the README's quick start.
+async fn follow_quick_start(shell: &mut Shell) {
+    let (clusters, commands, shown) = quick_start();
+    assert_eq!((clusters.len(), commands.len()), (3, 6));
     let mut printed = Vec::new();
     for command in commands {
-        let answer = shell.run(command).await;
+        let answer = shell.run(&command).await;
         assert_eq!(answer.code, 0, "$ {command}\n{:#?}", answer.lines);
         printed = answer.lines;
     }
     // The syncer prints into the same terminal.
-    assert!(printed.iter().any(|line| line == shown), "{printed:#?}");
+    assert!(printed.contains(&shown), "{printed:#?}");
+}
+
+/// The clusters and the binary are there already.
+#[tokio::test]
+async fn the_quick_start_of_the_readme_works_as_it_is_written() {
+    let (hub, edge) = clusters().await;
+    let mut shell = Shell::start(&hub, &edge).await;
+    follow_quick_start(&mut shell).await;
+}
+
+#[tokio::test]
+async fn the_quick_start_of_the_readme_works_in_what_the_demo_keeps() {
+    let mut demo = Demo::start();
+    let line = demo.wait_for("  cd ").await;
+    let mut shell = Shell::bare().await;
+    // As in a terminal that knows nothing of the demo.
+    let answer = shell.run(&line).await;
+    assert_eq!(answer.code, 0, "$ {line}\n{:#?}", answer.lines);
+    follow_quick_start(&mut shell).await;
+    let folder = shell.run("pwd").await.lines;
+    drop(shell);
+    demo.interrupt().await;
+    eventually("all files of the demo are removed", SOON, async || {
+        let is_there = Path::new(&folder[0]).exists();
+        if is_there { Err(&folder[0]) } else { Ok(()) }
+    })
+    .await;
 }

@@ -78,7 +78,9 @@ fn every_key_that_a_page_names_exists() {
             }
             let rest = &page.text[at + PREFIX.len()..];
             let is_end = |letter: char| !letter.is_ascii_alphanumeric() && letter != '-';
-            let key = format!("{PREFIX}{}", rest.split(is_end).next().unwrap_or_default());
+            // With a hyphen at its end, kubectl removes it.
+            let name = rest.split(is_end).next().unwrap_or_default().trim_end_matches('-');
+            let key = format!("{PREFIX}{name}");
             assert!(known.contains(&key), "{}: there is no {key}", page.path);
             count += 1;
         }

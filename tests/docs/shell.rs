@@ -1,7 +1,5 @@
 //! A shell as a reader has it, in a folder with what a fresh clone has and the kubeconfigs of two clusters.
 
-use std::os::unix::fs::symlink;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -9,9 +7,9 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
-use crate::pages::root;
+use crate::support::Server;
+use crate::support::desk::lay_out;
 use crate::support::process::{Folder, complain, log_tail};
-use crate::support::{Server, Syncer, kubectl};
 
 /// How long a command may take. Those that wait give up after a minute by themselves.
 const DEADLINE: Duration = Duration::from_secs(180);
@@ -42,20 +40,16 @@ impl Shell {
     /// Starts it, with kubeconfigs of a hub and an edge.
     pub(crate) async fn start(hub: &Server, edge: &Server) -> Self {
         let folder = Folder::create("docs");
-        for (name, server) in [("hub.kubeconfig", hub), ("edge.kubeconfig", edge)] {
-            let text = std::fs::read(server.kubeconfig()).expect("it was just written");
-            folder.write(name, text);
-        }
-        let link = |target: PathBuf, name: &str| {
-            symlink(target, folder.path().join(name)).expect("the temporary folder can be written");
-        };
-        link(root().join("manifests"), "manifests");
-        link(root().join("examples"), "examples");
-        std::fs::create_dir(folder.path().join("bin")).expect("the temporary folder can be written");
-        let program = Syncer::program();
-        link(program.canonicalize().expect("the binary is there"), "bin/edge-syncer");
-        link(kubectl(), "bin/kubectl");
+        lay_out(&folder, hub, edge);
+        Self::open(folder).await
+    }
 
+    /// Starts it in a folder that is empty.
+    pub(crate) async fn bare() -> Self {
+        Self::open(Folder::create("docs")).await
+    }
+
+    async fn open(folder: Folder) -> Self {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut bash = tokio::process::Command::new("bash")
             .args(["--noprofile", "--norc"])

@@ -12,6 +12,7 @@
 mod audit;
 pub mod certs;
 pub mod crashes;
+pub mod desk;
 pub mod dist;
 pub mod edge_watch;
 pub mod fault_proxy;
