@@ -114,6 +114,83 @@ fn docs_use_the_words_of_the_field() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The most words of a sentence.
+const LONGEST_SENTENCE: usize = 50;
+
+/// The sentences of a page. Cells of tables and items of lists are texts of their own; blocks of code have none.
+fn sentences(page: &str) -> Vec<String> {
+    let (mut texts, mut is_code) = (vec![String::new()], false);
+    for line in page.lines().map(str::trim) {
+        is_code ^= line.starts_with("```");
+        if line.starts_with('|') {
+            texts.extend(line.split('|').map(str::to_owned));
+        }
+        let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        let item = line.strip_prefix("- ").or(number.strip_prefix(". "));
+        let is_apart = is_code || line.is_empty() || line.starts_with(['|', '#']) || line.starts_with("```");
+        if is_apart || item.is_some() {
+            texts.push(String::new());
+        }
+        if !is_apart {
+            let text = texts.last_mut().expect("there is one");
+            text.push_str(item.unwrap_or(line));
+            text.push(' ');
+        }
+    }
+    let ends = [". ", "? ", "! "];
+    let mut sentences = Vec::new();
+    for mut text in texts.iter().map(String::as_str) {
+        while let Some(at) = ends.iter().filter_map(|end| text.find(end)).min() {
+            sentences.push(text[..=at].trim().to_owned());
+            text = &text[at + 1..];
+        }
+        sentences.push(text.trim().to_owned());
+    }
+    sentences
+}
+
+#[test]
+fn no_sentence_of_the_docs_is_too_long() {
+    let mut pages = below(&root().join("docs"), "md");
+    pages.extend(["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(|name| root().join(name)));
+    let mut long = Vec::new();
+    for page in pages {
+        let sentences = sentences(&read(&page)).into_iter();
+        let too_long = sentences.filter(|sentence| sentence.split_whitespace().count() > LONGEST_SENTENCE);
+        long.extend(too_long.map(|sentence| format!("{}: {sentence}", page.display())));
+    }
+    assert!(
+        long.is_empty(),
+        "more than {LONGEST_SENTENCE} words:\n{}",
+        long.join("\n")
+    );
+}
+
+#[test]
+fn sentences_end_with_their_paragraph_item_or_cell() {
+    let page =
+        "# A b\nOne\ntwo. Three?\n- four\n  five\n1. six\n```sh\nseven. eight\n```\n| nine | ten. el |\n`twelve` x\n";
+    let found = sentences(page);
+    let found: Vec<&str> = found
+        .iter()
+        .map(String::as_str)
+        .filter(|text| !text.is_empty())
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "One two.",
+            "Three?",
+            "four five",
+            "six",
+            "nine",
+            "ten.",
+            "el",
+            "`twelve` x"
+        ]
+    );
+}
+
 #[test]
 fn the_help_uses_the_words_of_the_field() {
     let mut wrong = Vec::new();

@@ -129,3 +129,71 @@ fn the_docs_have_each_reason_and_its_level_and_no_other() {
         }
     }
 }
+
+/// Text up to the parenthesis that closes the one before it, without what stands in strings.
+fn call(text: &str) -> String {
+    let (mut depth, mut in_string, mut before) = (1, false, ' ');
+    let mut call = String::new();
+    for letter in text.chars() {
+        match letter {
+            '"' if before != '\\' => in_string = !in_string,
+            '(' | '[' | '{' if !in_string => depth += 1,
+            ')' | ']' | '}' if !in_string => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+        // What is deeper is no key of the line.
+        if depth == 1 && !in_string {
+            call.push(letter);
+        }
+        before = letter;
+    }
+    call
+}
+
+/// The keys that lines have, by the source.
+fn keys() -> std::collections::BTreeSet<String> {
+    let is_key = |text: &&str| text.chars().all(|c| c.is_ascii_lowercase() || c == '_') && !text.is_empty();
+    let mut found = std::collections::BTreeSet::from(["target".to_owned()]);
+    for (path, text) in sources() {
+        if path.ends_with("src/logging.rs") || path.ends_with("logging/tests.rs") {
+            continue;
+        }
+        for rest in text.split("log_line!(").skip(1) {
+            let call = call(rest);
+            let pairs = call.split(',').filter_map(|part| part.split_once(" = "));
+            found.extend(pairs.map(|(key, _)| key.trim()).filter(is_key).map(str::to_owned));
+        }
+        // Lines whose keys depend on what they are about.
+        if path.contains("/report/") && !path.ends_with("metrics.rs") && !path.ends_with("_tests.rs") {
+            let (text, _) = text.split_once("#[cfg(test)]\nmod").unwrap_or((&text, ""));
+            let pairs = text.split("(\"").skip(1).filter_map(|rest| rest.split_once("\", &"));
+            found.extend(pairs.map(|(key, _)| key).filter(is_key).map(str::to_owned));
+        }
+        if path.ends_with("report/subject.rs") {
+            let (_, topics) = text.split_once("fn key(self)").unwrap();
+            let (topics, _) = topics.split_once("fn ").unwrap();
+            found.extend(topics.split('"').skip(1).step_by(2).map(str::to_owned));
+        }
+    }
+    found
+}
+
+#[test]
+fn the_docs_have_each_key_and_no_other() {
+    let docs = include_str!("../../docs/reference/log-keys.md");
+    let rows = docs
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('|'));
+    let documented: Vec<String> = rows
+        .flat_map(|(names, _)| names.split(',').map(|name| name.replace('`', "").trim().to_owned()))
+        .collect();
+    let keys = keys();
+    let times = |key: &String| documented.iter().filter(|name| *name == key).count();
+    let missing: Vec<&String> = keys.iter().filter(|key| times(key) != 1).collect();
+    assert!(missing.is_empty(), "to stand there once: {missing:?}");
+    let unknown: Vec<&String> = documented.iter().filter(|name| !keys.contains(*name)).collect();
+    assert!(unknown.is_empty(), "no line has {unknown:?}");
+}
