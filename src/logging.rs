@@ -11,6 +11,7 @@ use log::{Level, Record};
 pub(crate) use reasons::LogReason;
 
 mod reasons;
+pub(crate) mod times;
 
 /// A longer word is cut: it is longer than any name, path or key of an API, so it is probably data.
 const LONGEST_WORD: usize = 600;

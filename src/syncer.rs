@@ -12,6 +12,7 @@ use crate::cluster::{Cluster, ObjectName, Side, reload};
 use crate::engine::{self, Clusters};
 use crate::leader::{self, Candidacy};
 use crate::logging::log_line;
+use crate::logging::times;
 use crate::model::{self, OneCluster};
 use crate::serve::{self, Desk};
 use crate::shutdown::Shutdown;
@@ -55,7 +56,7 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     local.spawn_local(check_files(clusters.clone()));
     if let Some(manager) = manager {
         let desk = desk.clone();
-        local.spawn_local(async move { manager.report(&desk, logger::since_1970, logger::date_and_time).await });
+        local.spawn_local(async move { manager.report(&desk, logger::since_1970, times::date_and_time).await });
     }
     let setup = engine_setup(settings, clusters);
     let ended = match candidacy {
@@ -109,7 +110,7 @@ fn credentials(settings: &Settings, clusters: &Clusters) -> renewal::Setup {
         keep: settings.keep.clone(),
         sync_target_name: settings.sync_target_name.clone(),
         clock: logger::since_1970,
-        date: logger::date_and_time,
+        date: times::date_and_time,
     }
 }
 

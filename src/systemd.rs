@@ -160,8 +160,8 @@ fn status(now: &Snapshot, clock: Duration, date: fn(Duration) -> String) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::logger::date_and_time;
     use crate::cluster::Side;
+    use crate::logging::times::date_and_time;
     use crate::plan::Direction;
 
     #[test]

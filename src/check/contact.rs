@@ -11,6 +11,7 @@ use crate::ask::advice_of_server;
 use crate::cli::{Settings, logger};
 use crate::cluster::access::{self, Access};
 use crate::cluster::{Cluster, Credentials, Error, Side};
+use crate::logging::times;
 use crate::report::is_about_path;
 use crate::sides;
 
@@ -102,7 +103,7 @@ fn ended((cluster, access): (&Cluster, &Access), settings: &Settings) -> Option<
         name: &settings.sync_target_name,
         keep: settings.keep.as_ref(),
     };
-    let at = logger::date_and_time(Duration::from_secs(end));
+    let at = times::date_and_time(Duration::from_secs(end));
     Some((format!("{} has ended at {at}", ended.what()), ended.advice()))
 }
 
@@ -199,7 +200,7 @@ fn end(until: Option<u64>, renewal: Renewal, now: u64) -> (Verdict, String, &'st
     let Some(until) = until else {
         return (Verdict::Good, String::new(), "");
     };
-    let at = logger::date_and_time(Duration::from_secs(until));
+    let at = times::date_and_time(Duration::from_secs(until));
     let Some(left) = until.checked_sub(now) else {
         return (Verdict::Wrong, format!(", which has ended at {at}"), "renew it");
     };

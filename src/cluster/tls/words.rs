@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustls::CertificateError;
 
-use crate::cli::logger::date_and_time;
+use crate::logging::times::date_and_time;
 
 /// What is wrong, if there is an error of TLS in the chain of causes for which there is a better message.
 pub(in crate::cluster) fn of_certificate(error: &(dyn Error + 'static)) -> Option<String> {
