@@ -37,7 +37,21 @@ async fn read_left(edge: &Cluster, name: &ObjectName) -> Result<Kept, Error> {
 
 async fn read_one(edge: &Cluster, name: &ObjectName) -> Result<Option<Kept>, Error> {
     match edge.get(&ResourceType::config_maps(), name, Content::Full).await {
-        Ok(body) => parse_record(name, &body).map(Some),
+        Ok(body) => {
+            let (kept, unbelievable) = parse_record(name, &body)?;
+            if !unbelievable.is_empty() {
+                log_line!(
+                    Warn,
+                    RecordUnbelievable,
+                    "a part of the record cannot be what it should be, and is not believed",
+                    side = edge.side().word(),
+                    object = name.of_kind("ConfigMap"),
+                    keys = unbelievable.join(","),
+                    advice = "find out what else writes that ConfigMap; the syncer writes it anew"
+                );
+            }
+            Ok(Some(kept))
+        }
         Err(error) if error.proves_absent(&name.name) => Ok(None),
         Err(error) => Err(error),
     }

@@ -223,6 +223,8 @@ reasons! {
     RecordForbidden,
     /// The record can be kept now.
     RecordKept,
+    /// A part of the record cannot be what it should be, and is not believed. To do: see `advice`.
+    RecordUnbelievable,
     /// The record of an earlier syncer cannot be read; copies of types that this one does not select are preserved.
     /// To do: allow the syncer to get that `ConfigMap`, or delete it.
     FormerRecordForbidden,

@@ -197,6 +197,11 @@ fn line(resource: &str, name: &ObjectName, job: &FinishedJob) -> String {
     line
 }
 
+/// True if a line of the record is about a finished Job.
+pub(super) fn is_finished_job(line: &str) -> bool {
+    parse(line).is_some()
+}
+
 fn parse(line: &str) -> Option<(&str, ObjectName, FinishedJob)> {
     let mut words = line.splitn(4, ' ');
     let (resource, name, origin) = (words.next()?, words.next()?, words.next()?);

@@ -27,7 +27,7 @@ use self::cascades::CascadeHolds;
 use self::counting::DeletesDone;
 use self::highest_versions::HighestVersions;
 use self::hold::Hold;
-pub(super) use self::hold::{Reason, TypeIs};
+pub(super) use self::hold::{Reason, TypeIs, is_hold};
 use self::tokens::Tokens;
 use self::vanished::VanishedTypes;
 use self::withdrawn::TypeHolds;

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::ownership::Source;
-use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
+use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType, is_word};
 use crate::sync::meta::Meta;
 
 /// Namespaces whose UID identifies a cluster: the first one that exists. kcp workspaces have no `kube-system`, and some
@@ -201,7 +201,7 @@ pub async fn read(cluster: &Cluster, expected: Option<&str>) -> Result<Option<St
     for (resource, name) in namespaces.into_iter().chain([workspace]) {
         let at = ObjectName::new("", name);
         let uid = match cluster.get_shared(&resource, &at, Content::Metadata).await {
-            Ok(object) => Meta::parse(&object)?.uid,
+            Ok(object) => uid_of(&object)?,
             Err(error) if error.proves_absent(name) => continue,
             // An ordinary cluster, or one that does not let it be read.
             Err(error) if resource.group == WORKSPACE && (error.is_type_not_served() || error.is_forbidden()) => {
@@ -215,6 +215,16 @@ pub async fn read(cluster: &Cluster, expected: Option<&str>) -> Result<Option<St
         first = first.or(Some(uid));
     }
     Ok(first)
+}
+
+/// The UID of an object, which the record has to hold in one word.
+fn uid_of(object: &[u8]) -> Result<String, Error> {
+    let uid = Meta::parse(object)?.uid;
+    if is_word(&uid) {
+        Ok(uid)
+    } else {
+        Err(Error::BadAnswer(format!("{uid:?} is no UID")))
+    }
 }
 
 /// The type of the object, called `cluster`, that represents a kcp workspace in itself.

@@ -13,7 +13,7 @@ use crate::api::{
     ADOPTED, DOWNSYNC_OVERWRITE, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, DOWNSYNCED_SELECTOR, OWNER, SOURCE, UPSYNCED,
     UPSYNCED_SELECTOR,
 };
-use crate::cluster::ResourceType;
+use crate::cluster::{ResourceType, is_word};
 use crate::plan::{Direction, kept};
 use crate::sync::meta::Meta;
 
@@ -92,7 +92,7 @@ impl<'a> Source<'a> {
     pub fn of(annotations: &'a BTreeMap<String, String>) -> Option<Self> {
         let (cluster, version) = annotations.get(SOURCE)?.rsplit_once('/')?;
         let version = version.parse().ok()?;
-        (!cluster.is_empty()).then_some(Self { cluster, version })
+        is_word(cluster).then_some(Self { cluster, version })
     }
 
     /// The mark.

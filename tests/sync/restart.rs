@@ -17,6 +17,7 @@ in_both_modes!(
     a_type_that_no_config_names_any_more_is_remembered_across_a_restart,
     copies_go_when_the_config_is_emptied_and_the_api_removed_and_the_namespace_stays,
     copies_of_the_go_syncer_are_taken_over_and_lose_what_the_hub_has_dropped,
+    a_hub_in_the_record_that_is_no_uid_is_not_believed,
 );
 in_mode!(
     watch_only,
@@ -68,6 +69,26 @@ async fn a_type_that_no_config_names_any_more_is_remembered_across_a_restart(fla
         }
     })
     .await;
+}
+
+/// A record that somebody else has written to named a hub that no hub can be: every delete was held for ever.
+async fn a_hub_in_the_record_that_is_no_uid_is_not_believed(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a", "b"], &json!({})).await;
+    select(&hub, &config_maps(&shop, &["*"])).await;
+    let mut syncer = pair.syncer(flags);
+    arrives(&edge, "v1", "configmaps", &shop, "b").await;
+    syncer.kill();
+    let written =
+        json!({"data": {"hub": "no UID\n", "former-hubs": "a/b", "confirmed": "..", "holds": "downsync TooMany  1 0"}});
+    edge.merge_patch("v1", "configmaps", "default", "edge-syncer-types-test", &written)
+        .await;
+    let mut syncer = pair.syncer(flags);
+    let line = "side=edge object=ConfigMap/default/edge-syncer-types-test keys=holds,hub,former-hubs,confirmed";
+    syncer.wait_for_log(line, SOON).await;
+    hub.delete("v1", "configmaps", &shop, "a").await;
+    gone(&edge, "v1", "configmaps", &shop, "a").await;
+    remains(&edge, "v1", "configmaps", &shop, "b").await;
 }
 
 async fn copies_go_when_the_config_is_emptied_and_the_api_removed_and_the_namespace_stays(flags: Mode) {

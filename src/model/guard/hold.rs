@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::api::{OLDER_VERSIONS, TOO_MANY};
+use crate::cluster::is_word;
 use crate::logging::log_line;
 use crate::plan::Direction;
 
@@ -204,25 +205,15 @@ impl Hold {
 
     /// Makes a hold from such a line. It ends after `grace` if it ends by time. `None` if the line has another form.
     pub(super) fn resume(line: &str, grace: Duration, now: Instant) -> Option<(Direction, Self)> {
-        let words: Vec<&str> = line.split(' ').collect();
-        let (&[direction, reason, token], words) = words.split_first_chunk::<3>()?;
-        let mut directions = [Direction::Down, Direction::Up].into_iter();
-        let direction = directions.find(|known| known.to_string() == direction)?;
-        let (reason, until) = match (reason, words) {
-            (OLDER_VERSIONS, [resource, from, to]) => {
-                let (resource, from, to) = ((*resource).to_owned(), from.parse().ok()?, to.parse().ok()?);
-                (Reason::WentBack { resource, from, to }, None)
-            }
-            (TOO_MANY, [doomed, of]) if !grace.is_zero() => {
-                let (doomed, of) = (doomed.parse().ok()?, of.parse().ok()?);
-                (Reason::TooMany { doomed, of }, Some(now + grace))
-            }
-            _ => return None,
+        let (direction, reason, token) = parse(line)?;
+        let until = match reason {
+            Reason::TooMany { .. } if grace.is_zero() => return None,
+            Reason::TooMany { .. } => Some(now + grace),
+            _ => None,
         };
-        let token = token.chars().take(LONGEST_TOKEN).collect();
         let hold = Self {
             reason,
-            token,
+            token: token.to_owned(),
             until,
             resumed_until: Some(now + grace),
         };
@@ -233,6 +224,33 @@ impl Hold {
     pub(super) fn may_be_confirmed(&self, all_is_read: bool, now: Instant) -> bool {
         all_is_read || self.resumed_until.is_none_or(|until| until <= now)
     }
+}
+
+/// True if a line of the record is about a hold.
+pub(in crate::model) fn is_hold(line: &str) -> bool {
+    parse(line).is_some()
+}
+
+/// Reads such a line: the direction, the reason and the token.
+fn parse(line: &str) -> Option<(Direction, Reason, &str)> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let (&[direction, reason, token], words) = words.split_first_chunk::<3>()?;
+    let mut directions = [Direction::Down, Direction::Up].into_iter();
+    let direction = directions.find(|known| known.to_string() == direction)?;
+    let (reason, can_be) = match (reason, words) {
+        (OLDER_VERSIONS, [resource, from, to]) => {
+            let (from, to) = (from.parse().ok()?, to.parse().ok()?);
+            let can_be = is_word(resource) && from > to;
+            let resource = (*resource).to_owned();
+            (Reason::WentBack { resource, from, to }, can_be)
+        }
+        (TOO_MANY, [doomed, of]) => {
+            let (doomed, of) = (doomed.parse().ok()?, of.parse().ok()?);
+            (Reason::TooMany { doomed, of }, (1..=of).contains(&doomed))
+        }
+        _ => return None,
+    };
+    (can_be && is_word(token) && token.len() <= LONGEST_TOKEN).then_some((direction, reason, token))
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 use crate::api::DESCRIPTION;
 use crate::cluster::{Error, ObjectName, is_word};
+use crate::model::finished::is_finished_job;
+use crate::model::guard::is_hold;
 use crate::plan::{Direction, Origins, SyncedType};
 use crate::sync::definition::DefinedBy;
 use crate::sync::meta::Meta;
@@ -89,47 +91,94 @@ impl Names {
     }
 }
 
-/// Reads the object of that name.
-pub(crate) fn parse_record(name: &ObjectName, body: &[u8]) -> Result<Kept, Error> {
+/// Reads the object of that name. Anybody who may write it may have written anything: what cannot be what it should be is
+/// not believed, as if it had not been written. The keys of that are given too.
+pub(crate) fn parse_record(name: &ObjectName, body: &[u8]) -> Result<(Kept, Vec<&'static str>), Error> {
     Meta::of(name, body)?;
     let object: Value = serde_json::from_slice(body)
         .map_err(|error| Error::BadAnswer(format!("the record of synced types: {error}")))?;
-    let text = |key: &str| object["data"][key].as_str().unwrap_or_default();
-    let types = KEYS.iter().flat_map(|&(direction, key)| parse(direction, text(key)));
-    let versions = text(HUB_VERSIONS).lines().filter_map(|line| {
-        let (resource, version) = line.split_once(' ')?;
-        Some((resource.to_owned(), version.parse().ok()?))
-    });
-    let definitions = text(HUB_DEFINITIONS).lines().filter_map(|line| {
-        let (resource, uid) = line.split_once(' ')?;
-        let known = if uid == NOTHING {
-            DefinedBy::Nothing
-        } else {
-            DefinedBy::Uid(uid.to_owned())
-        };
-        Some((resource.to_owned(), known))
-    });
-    let words = |key: &str| {
-        text(key)
-            .lines()
-            .filter(|word| is_word(word))
-            .map(str::to_owned)
-            .collect()
+    let mut data = Data {
+        data: &object["data"],
+        unbelievable: Vec::new(),
     };
-    Ok(Kept {
-        holds: text(HOLDS).to_owned(),
-        finished: text(FINISHED).to_owned(),
-        hub_definitions: definitions.collect(),
+    let types = KEYS
+        .iter()
+        .flat_map(|&(direction, key)| data.lines(key, |line| parse(direction, line)));
+    let kept = Kept {
         types: types.collect(),
-        hub: text(HUB).to_owned(),
-        edge: text(EDGE).to_owned(),
-        former_hubs: words(FORMER_HUBS),
-        former_edges: words(FORMER_EDGES),
-        hub_versions: versions.collect(),
-        let_go: words(LET_GO),
-        deselected: words(DESELECTED),
-        unproved: words(UNPROVED),
-    })
+        holds: data
+            .lines(HOLDS, |line| is_hold(line).then(|| format!("{line}\n")))
+            .collect(),
+        finished: data
+            .lines(FINISHED, |line| is_finished_job(line).then(|| format!("{line}\n")))
+            .collect(),
+        hub_definitions: data.lines(HUB_DEFINITIONS, definition).collect(),
+        hub: data.uid(HUB),
+        edge: data.uid(EDGE),
+        former_hubs: data.lines(FORMER_HUBS, word).collect(),
+        former_edges: data.lines(FORMER_EDGES, word).collect(),
+        hub_versions: data.lines(HUB_VERSIONS, version).collect(),
+        let_go: data.lines(LET_GO, word).collect(),
+        deselected: data.lines(DESELECTED, word).collect(),
+        unproved: data.lines(UNPROVED, word).collect(),
+    };
+    Ok((kept, data.unbelievable))
+}
+
+/// The data of a record.
+struct Data<'a> {
+    data: &'a Value,
+    /// Keys of which something is not believed.
+    unbelievable: Vec<&'static str>,
+}
+
+impl Data<'_> {
+    /// What the lines of a key say, as far as it can be read.
+    fn lines<T>(&mut self, key: &'static str, read: impl Fn(&str) -> Option<T>) -> std::vec::IntoIter<T> {
+        let text = &self.data[key];
+        let lines = text.as_str().unwrap_or_default().lines();
+        let lines: Vec<Option<T>> = lines.map(|line| read(line.trim())).collect();
+        if lines.iter().any(Option::is_none) || !text.is_null() && !text.is_string() {
+            self.unbelievable.push(key);
+        }
+        lines.into_iter().flatten().collect::<Vec<T>>().into_iter()
+    }
+
+    /// The UID that a key names; empty if there is none.
+    fn uid(&mut self, key: &'static str) -> String {
+        let uids: Vec<String> = self.lines(key, word).collect();
+        let is_doubted = self.unbelievable.contains(&key);
+        match <[String; 1]>::try_from(uids) {
+            Ok([uid]) if !is_doubted => uid,
+            _ => {
+                if !is_doubted && !self.data[key].is_null() {
+                    self.unbelievable.push(key);
+                }
+                String::new()
+            }
+        }
+    }
+}
+
+/// A UID, or a type as `resource.group`.
+fn word(line: &str) -> Option<String> {
+    is_word(line).then(|| line.to_owned())
+}
+
+/// A type and what defines it.
+fn definition(line: &str) -> Option<(String, DefinedBy)> {
+    let (resource, uid) = line.split_once(' ')?;
+    let known = match uid {
+        NOTHING => DefinedBy::Nothing,
+        uid => DefinedBy::Uid(word(uid)?),
+    };
+    Some((word(resource)?, known))
+}
+
+/// A type and the version that it was seen at.
+fn version(line: &str) -> Option<(String, u64)> {
+    let (resource, version) = line.split_once(' ')?;
+    Some((word(resource)?, version.parse().ok()?))
 }
 
 /// The object of that name.
@@ -196,32 +245,29 @@ fn render(direction: Direction, types: &BTreeSet<SyncedType>) -> String {
         .collect()
 }
 
-/// Reads what [`render`] has written; lines of another form are left out.
-fn parse(direction: Direction, text: &str) -> BTreeSet<SyncedType> {
-    let line = |line: &str| {
-        let (line, of) = line.trim().split_once(" of ").unwrap_or((line.trim(), ""));
-        let of = of.split_once('/').map(|(group, of)| {
-            let (resource, kind) = of.split_once('/').unwrap_or((of, ""));
-            Origins {
-                group: group.to_owned(),
-                resource: resource.to_owned(),
-                kind: kind.to_owned(),
-            }
-        });
-        let mut parts = line.splitn(3, '/').map(str::to_owned);
-        let (group, version, resource) = (parts.next()?, parts.next()?, parts.next()?);
-        let is_group = |group: &str| group.is_empty() || is_word(group);
-        let origins_are = |of: &Origins| is_group(&of.group) && is_word(&of.resource);
-        let can_be = is_group(&group) && is_word(&version) && is_word(&resource);
-        (can_be && of.as_ref().is_none_or(origins_are)).then_some(SyncedType {
-            direction,
-            group,
-            version,
-            resource,
-            of,
-        })
-    };
-    text.lines().filter_map(line).collect()
+/// Reads a line that [`render`] has written; `None` if it has another form.
+fn parse(direction: Direction, line: &str) -> Option<SyncedType> {
+    let (line, of) = line.split_once(" of ").unwrap_or((line, ""));
+    let of = of.split_once('/').map(|(group, of)| {
+        let (resource, kind) = of.split_once('/').unwrap_or((of, ""));
+        Origins {
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+            kind: kind.to_owned(),
+        }
+    });
+    let mut parts = line.splitn(3, '/').map(str::to_owned);
+    let (group, version, resource) = (parts.next()?, parts.next()?, parts.next()?);
+    let may_be = |word: &str| word.is_empty() || is_word(word);
+    let origins_are = |of: &Origins| may_be(&of.group) && is_word(&of.resource) && may_be(&of.kind);
+    let can_be = may_be(&group) && is_word(&version) && is_word(&resource);
+    (can_be && of.as_ref().is_none_or(origins_are)).then_some(SyncedType {
+        direction,
+        group,
+        version,
+        resource,
+        of,
+    })
 }
 
 #[cfg(test)]
@@ -255,15 +301,22 @@ pub(super) mod tests {
         ]);
         let text = "/v1/configmaps\napps/v1/deployments\nb.org/v1/gadgets of a.org/widgets/Widget\n";
         assert_eq!(render(Direction::Down, &types), text);
-        assert_eq!(parse(Direction::Down, &render(Direction::Down, &types)), types);
+        let read: BTreeSet<_> = text.lines().filter_map(|line| parse(Direction::Down, line)).collect();
+        assert_eq!(read, types);
         assert_eq!(render(Direction::Up, &types), "");
-        assert_eq!(
-            parse(
-                Direction::Down,
-                "nonsense\n/v1/configmaps\n//\n../v1/pods\n/v1/..\n/v1/pods/proxy\n/%2e/pods\n/v1/pods of a/../b/C\n"
-            ),
-            BTreeSet::from([synced("", "v1", "configmaps")])
-        );
+        for line in [
+            "nonsense",
+            "//",
+            "../v1/pods",
+            "/v1/..",
+            "/v1/pods/proxy",
+            "/%2e/pods",
+            "/v1/pods of a/../b/C",
+            "/v1/pods of a/b/C D",
+            "/v1/pods of a/b/C/D",
+        ] {
+            assert_eq!(parse(Direction::Down, line), None, "{line}");
+        }
     }
 
     #[test]
@@ -288,7 +341,8 @@ pub(super) mod tests {
             unproved: word("e.org"),
         };
         let name = ObjectName::new("default", LEGACY_RECORD);
-        assert_eq!(parse_record(&name, &render_record(&name, &kept)).unwrap(), kept);
+        let read = parse_record(&name, &render_record(&name, &kept)).unwrap();
+        assert_eq!(read, (kept, Vec::new()));
         let hub_alone = Kept {
             hub: "the-hub".into(),
             ..Kept::default()
@@ -298,13 +352,75 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn what_cannot_be_in_a_record_is_not_believed() {
+        const HOLD: &str = "downsync TooMany t 30 41\n";
+        let long = "u".repeat(300);
+        let name = ObjectName::new("default", LEGACY_RECORD);
+        for (key, text, expected) in [
+            (HUB, "u1", Some("u1")),
+            (HUB, "u1\n", Some("u1")),
+            (HUB, "", None),
+            (HUB, " ", None),
+            (HUB, "\n", None),
+            (HUB, "no UID", None),
+            (HUB, "a/b", None),
+            (HUB, "u1\nu2", None),
+            (HUB, "u1\nno UID", None),
+            (HUB, &long, None),
+            (EDGE, "u\tv", None),
+            (EDGE, "\u{0}", None),
+            (FORMER_HUBS, "u v", None),
+            (FORMER_EDGES, "a/b", None),
+            (HUB_VERSIONS, "configmaps 7", Some("configmaps 7")),
+            (HUB_VERSIONS, "configmaps -7", None),
+            (HUB_VERSIONS, "configmaps 18446744073709551616", None),
+            (HUB_VERSIONS, "7", None),
+            (HUB_VERSIONS, " 7", None),
+            (HUB_DEFINITIONS, "a.org u", Some("a.org u")),
+            (HUB_DEFINITIONS, "a.org -", Some("a.org -")),
+            (HUB_DEFINITIONS, "a.org u v", None),
+            (HUB_DEFINITIONS, "a.org ", None),
+            (HUB_DEFINITIONS, "a/org u", None),
+            (LET_GO, "c org", None),
+            (DESELECTED, "..", None),
+            (UNPROVED, "%2e", None),
+            ("types", "/v1/pods/proxy", None),
+            ("upsynced", "nonsense", None),
+            (HOLDS, HOLD, Some(HOLD)),
+            (HOLDS, "downsync TooMany  30 41", None),
+            (HOLDS, "downsync TooMany t 30 4", None),
+            (HOLDS, "downsync TooMany t 0 4", None),
+            (HOLDS, "downsync TooMany 0123456789abcdefg 30 41", None),
+            (HOLDS, "upsync OlderVersions t secrets 7 9", None),
+            (HOLDS, "upsync OlderVersions t .. 9 7", None),
+            (FINISHED, "jobs.batch a/b u1", Some("jobs.batch a/b u1")),
+            (FINISHED, "jobs.batch a/b u/1", None),
+        ] {
+            let object = json!({"metadata": {"namespace": name.namespace(), "name": &*name.name}, "data": {key: text}});
+            let (kept, unbelievable) = parse_record(&name, object.to_string().as_bytes()).unwrap();
+            let body: Value = serde_json::from_slice(&render_record(&name, &kept)).unwrap();
+            let read = body["data"][key].as_str();
+            assert_eq!(read.map(str::trim), expected.map(str::trim), "{key} {text:?}");
+            assert_eq!(unbelievable.is_empty(), expected.is_some(), "{key} {text:?}");
+        }
+        // Something else than a text is none either, and what is beside it counts.
+        let data = json!({HUB: 5, EDGE: "u1", LET_GO: "a.org\nb org\nc.org"});
+        let object = json!({"metadata": {"namespace": name.namespace(), "name": &*name.name}, "data": data});
+        let (kept, unbelievable) = parse_record(&name, object.to_string().as_bytes()).unwrap();
+        assert_eq!((&*kept.hub, &*kept.edge), ("", "u1"));
+        assert_eq!(kept.let_go, ["a.org", "c.org"].map(str::to_owned).into());
+        assert_eq!(unbelievable, [HUB, LET_GO]);
+    }
+
+    #[test]
     fn fuzz_record() {
-        const RECORD: &str = r#"{"metadata":{"namespace":"default","name":"edge-syncer-types"},"data":{"hub":"u1","former-hubs":"u0\n","types":"/v1/configmaps\napps/v1/deployments of a.org/b/C\n","hub-versions":"configmaps 7\n","hub-definitions":"a.b uid\nc -\n"}}"#;
+        const RECORD: &str = r#"{"metadata":{"namespace":"default","name":"edge-syncer-types"},"data":{"hub":"u1","former-hubs":"u0\n","types":"/v1/configmaps\napps/v1/deployments of a.org/b/C\n","hub-versions":"configmaps 7\n","hub-definitions":"a.b uid\nc -\n","confirmed":"c.org\n","holds":"downsync TooMany 7fd8379e 30 41\nupsync OlderVersions 7fd8379e secrets 452 297\n","finished":"jobs.batch shop/a u1 {}\n"}}"#;
         let name = ObjectName::new("default", LEGACY_RECORD);
         crate::fuzz::fuzz("record", &[RECORD.as_bytes()], |text, _| {
-            if let Ok(kept) = parse_record(&name, text) {
-                let can_be = |known: &SyncedType| is_word(&known.version) && is_word(&known.resource);
-                assert!(kept.types.iter().all(can_be));
+            if let Ok((kept, _)) = parse_record(&name, text) {
+                // What is believed is written as it was read, and believed again.
+                let again = parse_record(&name, &render_record(&name, &kept)).unwrap();
+                assert_eq!(again, (kept, Vec::new()));
             }
         });
     }

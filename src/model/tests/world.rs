@@ -108,7 +108,9 @@ impl World {
     pub(super) fn keep(&mut self, data: &Value) {
         let name = Names::of(&settings().policy.sync_target, "default").own;
         let object = json!({"metadata": {"namespace": name.namespace(), "name": &*name.name}, "data": data});
-        self.kept = parse_record(&name, &bytes(&object)).expect("it is a record");
+        let (kept, unbelievable) = parse_record(&name, &bytes(&object)).expect("it is a record");
+        assert_eq!(unbelievable, [""; 0]);
+        self.kept = kept;
     }
 
     /// Both sides serve a type, with a subresource for its status.
