@@ -60,13 +60,11 @@ pub struct ServedResource {
 }
 
 impl ServedResource {
-    /// True if people may mean it by this word: its plural, kind, singular or a short name, in whatever letters.
-    pub fn answers_to(&self, word: &str) -> bool {
+    /// What people may call it, in whatever letters: its plural, kind, singular and short names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         let ResourceType { resource, kind, .. } = &self.resource;
-        let mut names = [&**resource, &**kind]
-            .into_iter()
-            .chain(self.aliases.split_whitespace());
-        names.any(|name| name.eq_ignore_ascii_case(word))
+        let names = [&**resource, &**kind].into_iter();
+        names.chain(self.aliases.split_whitespace())
     }
 }
 
@@ -112,16 +110,6 @@ impl Discovery {
         resources.into_iter().flatten()
     }
 
-    /// Every resource of a group, at each version at which the side is known to serve it.
-    pub fn of_group<'a>(&'a self, group: &'a str) -> impl Iterator<Item = &'a ServedResource> {
-        let of_group = self.known.iter().filter(move |((known, _), _)| known == group);
-        let resources = of_group.filter_map(|(_, served)| match served {
-            Served::Resources(resources) => Some(resources.values()),
-            Served::NotServed => None,
-        });
-        resources.flatten()
-    }
-
     /// The versions of a group, the preferred one first; `None` if that is not known yet.
     pub fn versions(&self, group: &str) -> Option<Vec<&str>> {
         if group.is_empty() {
@@ -129,15 +117,6 @@ impl Discovery {
         }
         let versions = self.groups.as_ref()?.get(group);
         Some(versions.into_iter().flatten().map(String::as_str).collect())
-    }
-
-    /// The resource at whichever version of its group the side is known to serve it.
-    pub fn find_other(&self, group: &str, resource: &str) -> Option<&ServedResource> {
-        let of_group = self.known.iter().filter(|((known, _), _)| known == group);
-        of_group.rev().find_map(|(_, served)| match served {
-            Served::Resources(resources) => resources.get(resource),
-            Served::NotServed => None,
-        })
     }
 
     /// True if the side has answered for this group version, whatever the answer was.
@@ -261,7 +240,7 @@ fn parse(group: &str, version: &str, body: &[u8]) -> Result<Served, Error> {
         .into_iter()
         .partition(|resource| resource.name.contains('/'));
     let mut served = BTreeMap::new();
-    let is_usable = |wire: &WireResource| is_word(&wire.name) && wire.kind.len() <= LONGEST_KIND;
+    let is_usable = |wire: &WireResource| is_word(&wire.name) && (wire.kind.is_empty() || is_word(&wire.kind));
     for wire in resources.into_iter().filter(is_usable) {
         let has = |verb: &str| wire.verbs.iter().any(|known| known == verb);
         let status = format!("{}/status", wire.name);
@@ -340,7 +319,9 @@ mod tests {
             ("plain", "plains", false),
             ("plain", "", false),
         ] {
-            assert_eq!(served[resource].answers_to(word), expected, "{resource} {word}");
+            let mut names = served[resource].names();
+            let answers = names.any(|name| name.eq_ignore_ascii_case(word));
+            assert_eq!(answers, expected, "{resource} {word}");
         }
         assert_eq!(
             ["deployments", "plain"].map(|name| &*served[name].aliases),

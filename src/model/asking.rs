@@ -305,7 +305,8 @@ impl Model {
     }
 
     fn has_unknown(&self, side: Side) -> bool {
-        !self.unknown(side).is_empty() || self.selecting.unknown.groups.contains(&side)
+        let mut unknown = self.selecting.unknown.group_versions.iter();
+        unknown.any(|(of_side, _)| *of_side == side) || self.selecting.unknown.groups.contains(&side)
     }
 
     /// Types of which a side has confirmed that it lacks the copies, so that there are none. A type that it merely does

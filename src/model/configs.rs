@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::config_kind::ConfigKind;
+use super::reselect::Addition;
 use super::timers::Timer;
 use super::{Feed, Model};
 use crate::api::edge_sync_config::EdgeSyncConfig;
@@ -75,7 +76,11 @@ pub(super) struct SelectedConfigs {
     not_served: BTreeMap<ConfigKind, u32>,
     /// The configs have changed since the plan was made.
     pub(super) changed: bool,
+    /// What changes before then is planned together: the last plan was large.
+    pub(super) pause_until: Option<Instant>,
     pub(super) wanted: Wanted,
+    /// What the last type that has changed selects more, while a plan is followed.
+    pub(super) added: Option<Addition>,
     pub(super) missing: Vec<Missing>,
     /// What was logged as missing, and of which its side has to be asked again.
     pub(super) unsure: Vec<Missing>,
@@ -153,7 +158,8 @@ impl SelectedConfigs {
         ConfigKind::ALL.into_iter().filter(is_in_doubt)
     }
 
-    pub(super) fn wanted(&self, renaming: bool) -> Wanted {
+    /// Puts the configs together, which have changed.
+    pub(super) fn merge(&mut self, renaming: bool) {
         let syncer_configs = self.configs.values().filter_map(|known| match &known.config {
             Config::SyncerConfig(config) => Some(config),
             Config::EdgeSyncConfig(_) => None,
@@ -162,7 +168,7 @@ impl SelectedConfigs {
             Config::EdgeSyncConfig(config) => Some(config),
             Config::SyncerConfig(_) => None,
         });
-        Wanted::from_configs(syncer_configs, edge_sync_configs, renaming)
+        self.wanted = Wanted::from_configs(syncer_configs, edge_sync_configs, renaming);
     }
 }
 
@@ -226,7 +232,7 @@ impl Model {
             Err(error) => {
                 let problem = Problem {
                     place: Place {
-                        config: kind.of_name(&name.1),
+                        config: kind.of_name(&name.1).into(),
                         field: String::new(),
                     },
                     message: format!("cannot be read, its last readable form remains in force: {error}"),

@@ -11,7 +11,7 @@ mod states;
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, HashSet};
-use std::hash::BuildHasherDefault;
+use std::hash::{BuildHasher, Hasher as _};
 use std::rc::Rc;
 
 use tokio::time::Instant;
@@ -32,11 +32,33 @@ const MANY: usize = 256;
 /// The number of one complete list of one source; objects remember the list that named them last. 0 is never used.
 pub(super) type Generation = u32;
 
-/// A hasher that is the same in every run, so that a run can be repeated.
-type Hashing = BuildHasherDefault<DefaultHasher>;
+/// How names are hashed. Anybody who may create objects chooses names; the key keeps them from choosing those that have
+/// one hash. It comes from the seed of the model, so that a run can be repeated.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(test, derive(Default))]
+pub(super) struct Hashing(u64);
+
+impl Hashing {
+    pub(super) fn of_seed(seed: u64) -> Self {
+        // Another sequence of numbers than that of the model, of which servers see the waits.
+        Self(fastrand::Rng::with_seed(!seed).u64(..))
+    }
+}
+
+impl BuildHasher for Hashing {
+    type Hasher = DefaultHasher;
+
+    /// All that is hashed begins with the key.
+    fn build_hasher(&self) -> DefaultHasher {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(self.0);
+        hasher
+    }
+}
 
 /// All objects of one type.
-#[derive(Debug, Default)]
+#[derive(Debug)]
+#[cfg_attr(test, derive(Default))]
 pub(super) struct Inventory {
     objects: HashMap<ObjectName, Link, Hashing>,
     namespaces: HashSet<Rc<Within>, Hashing>,
@@ -45,6 +67,24 @@ pub(super) struct Inventory {
 }
 
 impl Inventory {
+    pub(super) fn new(hashing: Hashing) -> Self {
+        Self {
+            objects: HashMap::with_hasher(hashing),
+            namespaces: HashSet::with_hasher(hashing),
+            namespaces_left: 0,
+        }
+    }
+
+    /// Nothing is known of any object.
+    pub(super) fn clear(&mut self) {
+        *self = Self::new(*self.objects.hasher());
+    }
+
+    /// How many objects are known.
+    pub(super) fn len(&self) -> usize {
+        self.objects.len()
+    }
+
     /// Names of the copies that are ours.
     pub(super) fn ours(&self) -> impl Iterator<Item = &ObjectName> {
         self.objects
@@ -422,7 +462,8 @@ impl Inventory {
     pub(super) fn namespaces_in_use(&self) -> impl Iterator<Item = String> {
         let is_reported = |link: &Link| link.wanted != 0 || !link.has_copy() || link.seen.labelled;
         let reported_of = self.objects.iter().filter(|(_, link)| is_reported(link));
-        let namespaces: HashSet<_, Hashing> = reported_of.map(|(name, _)| name.namespace()).collect();
+        let mut namespaces = HashSet::with_hasher(*self.objects.hasher());
+        namespaces.extend(reported_of.map(|(name, _)| name.namespace()));
         namespaces.into_iter().map(ToString::to_string)
     }
 

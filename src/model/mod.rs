@@ -68,7 +68,7 @@ use self::guard::Guard;
 pub use self::guard::Limits;
 use self::heartbeat::Heartbeat;
 use self::hub_namespaces::HubNamespaces;
-use self::inventory::{Generation, Inventory};
+use self::inventory::{Generation, Hashing};
 use self::one_cluster::Clusters;
 pub use self::one_cluster::OneCluster;
 use self::record::Record;
@@ -202,6 +202,7 @@ pub(crate) struct Model {
     now: Instant,
     sides: Sides,
     chance: fastrand::Rng,
+    hashing: Hashing,
     effects: Vec<Effect>,
     timers: Timers,
     selecting: SelectedConfigs,
@@ -270,6 +271,7 @@ impl Model {
             now: moment.now,
             sides,
             chance: fastrand::Rng::with_seed(seed),
+            hashing: Hashing::of_seed(seed),
             effects: Vec::new(),
             timers: Timers::default(),
             selecting: SelectedConfigs::default(),
@@ -323,6 +325,7 @@ impl Model {
     /// Does what is due at the moment of the last event, or at the start, and determines what is to be done.
     pub(crate) fn advance(&mut self) {
         self.notice_moves();
+        self.plan_what_is_due();
         self.ask_who_came_back();
         self.ask_about_late_ends();
         self.ask_what_is_due();

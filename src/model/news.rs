@@ -24,10 +24,12 @@ impl Model {
         let mut problems: BTreeSet<_> = plan.problems.iter().chain(unreadable).cloned().collect();
         let known = &self.selecting.problems;
         // What a side has to be asked for again is still a problem until it has answered.
-        let entries = self.selecting.wanted.entries.iter();
-        let unsure = entries.filter(|entry| plan.unknown.has_group(entry.types.group()));
-        let unsure: BTreeSet<&Place> = unsure.map(|entry| &entry.place).collect();
-        problems.extend(known.iter().filter(|known| unsure.contains(&known.place)).cloned());
+        if !known.is_empty() && !plan.unknown.group_versions.is_empty() {
+            let entries = self.selecting.wanted.entries.iter();
+            let unsure = entries.filter(|entry| plan.unknown.has_group(entry.types.group()));
+            let unsure: BTreeSet<&Place> = unsure.map(|entry| &entry.place).collect();
+            problems.extend(known.iter().filter(|known| unsure.contains(&known.place)).cloned());
+        }
         log_each(
             problems.difference(known).map(|problem| (&problem.place, problem)),
             |place, problem| {
@@ -361,7 +363,7 @@ mod tests {
     #[test]
     fn a_config_has_few_lines_however_much_is_wrong_in_it() {
         let place = |config: &str, index: usize| Place {
-            config: config.to_owned(),
+            config: config.into(),
             field: format!("upsync[{index}]"),
         };
         let mut places: Vec<Place> = (0..12_000).map(|index| place("many", index)).collect();
@@ -370,7 +372,7 @@ mod tests {
         let (mut lines, mut sums) = (Vec::new(), Vec::new());
         log_each(
             places.iter().map(|place| (place, ())),
-            |place, ()| lines.push(place.config.clone()),
+            |place, ()| lines.push(place.config.to_string()),
             |config, more| sums.push(format!("{config} {more}")),
         );
         let of = |config: &str| lines.iter().filter(|line| *line == config).count();

@@ -1,32 +1,59 @@
 //! From what configs select and what discovery has found to running sources.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
+
 use super::asking::is_gone;
 use super::timers::Timer;
 use super::{Model, TypeId, TypeState};
 use crate::cluster::discovery::Discovery;
 use crate::cluster::{ObjectName, ResourceType, Side};
 use crate::logging::log_line;
-use crate::plan::{Direction, Origins, Pair, Plan, SyncedType, TypePlan};
+use crate::plan::{Direction, Origins, Pair, Plan, Selector, SyncedType, TypePlan};
 use crate::report::Subject;
 use crate::sync::definition::DefinedBy;
 
+/// How many things a plan may be made of without a pause after it: entries of configs, types and objects.
+const WITHOUT_PAUSE: usize = 1000;
+/// The pause after a larger plan, for each of its things. Making it takes a tenth of that or less, also on a slow board:
+/// however often configs or discovery change, the rest of the time is for all else.
+const PAUSE: Duration = Duration::from_micros(50);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
 impl Model {
-    /// Makes the running sources what configs and discovery say.
+    /// Makes the running sources what configs and discovery say: at once, unless that is much and was done just now.
     pub(super) fn replan(&mut self) {
+        match self.selecting.pause_until {
+            Some(end) if end > self.now => self.timers.set(Timer::Plan, end),
+            _ => self.plan(),
+        }
+    }
+
+    /// Plans what has changed in the pause after the last plan, however much that is.
+    pub(super) fn plan_what_is_due(&mut self) {
+        if self.timers.fires(Timer::Plan, self.now) {
+            self.plan();
+        }
+    }
+
+    fn plan(&mut self) {
         let Some(retained) = self.record.types() else {
             return; // Which copies may exist is not known yet.
         };
         if !self.selecting.are_known() {
             return;
         }
+        self.timers.clear(Timer::Plan);
         if std::mem::take(&mut self.selecting.changed) {
             self.report.configs_changed();
+            self.selecting.merge(self.settings.renaming);
         }
-        let mut wanted = self.selecting.wanted(self.settings.renaming);
+        let wanted = &mut self.selecting.wanted;
         wanted.retained = retained;
         wanted.let_go.clone_from(self.guard.vanished.let_go());
         wanted.deselected.clone_from(self.deselections.proved());
-        self.selecting.wanted = wanted;
         let (hub, edge) = self.discoveries();
         let own = self.settings.own_namespace.as_deref();
         let mut plan = Plan::resolve(&self.selecting.wanted, &self.settings.filter, hub, edge, own);
@@ -38,15 +65,34 @@ impl Model {
         self.note_vanished(&plan);
         self.retire_types(&plan);
         self.update_record(&mut plan);
-        for (pair, planned) in std::mem::take(&mut plan.types) {
-            self.plan_type(&pair, planned);
+        let known = self.types.iter().map(|(&id, state)| (pair_of(&state.plan), id));
+        let known: BTreeMap<Pair, TypeId> = known.collect();
+        let mut compared = Compared::default();
+        for (pair, mut planned) in std::mem::take(&mut plan.types) {
+            let known = known.get(&pair).copied();
+            if let Some(state) = known.and_then(|id| self.types.get(&id)) {
+                compared.keep_if_same(&state.plan.selector, &mut planned.selector);
+                compared.keep_if_same(&state.plan.yields_to, &mut planned.yields_to);
+            }
+            self.plan_type(known, planned);
         }
+        self.selecting.added = None;
         for side in [Side::Hub, Side::Edge] {
             self.ask_for_what_is_unknown(side);
         }
         self.drop_needless_questions();
         self.watch_hub_namespaces();
         self.start_origin_sources();
+        self.pause_planning();
+    }
+
+    fn pause_planning(&mut self) {
+        let wanted = &self.selecting.wanted;
+        let objects = self.types.values().map(|state| 1 + state.inventory.len());
+        let things = wanted.entries.len() + wanted.conversions.len() + objects.sum::<usize>();
+        let pause = u32::try_from(things).map_or(Duration::MAX, |things| PAUSE * things);
+        let is_long = things > WITHOUT_PAUSE;
+        self.selecting.pause_until = is_long.then(|| self.now + pause.min(LONGEST_PAUSE));
     }
 
     /// Brings the record up to date, and takes out of the plan what has to wait for that: types that it does not name
@@ -55,14 +101,15 @@ impl Model {
         let mut record = self.record.types().unwrap_or_default();
         record.extend(plan.types.values().filter(|planned| planned.selected).map(synced_type));
         // A retained type that the side of its copies no longer serves has no copies.
+        let lost = plan
+            .missing
+            .iter()
+            .filter(|missing| !missing.is_origin() && missing.place.is_none());
+        let lost = lost.map(|missing| (missing.direction, &*missing.group, &*missing.resource));
+        let lost: BTreeSet<_> = lost.collect();
         let lost = |known: &SyncedType| {
-            let is_retained = plan.missing.iter().any(|missing| {
-                !missing.is_origin()
-                    && missing.place.is_none()
-                    && (missing.direction, &missing.group, &missing.resource)
-                        == (known.direction, &known.group, &known.resource)
-            });
-            is_retained && self.selecting.without_copies.contains(known)
+            lost.contains(&(known.direction, &*known.group, &*known.resource))
+                && self.selecting.without_copies.contains(known)
         };
         record.retain(|known| !lost(known));
         self.set_record(record);
@@ -74,9 +121,9 @@ impl Model {
         });
     }
 
-    fn plan_type(&mut self, pair: &Pair, planned: TypePlan) {
-        let known = self.types.iter().find(|(_, state)| pair_of(&state.plan) == *pair);
-        if let Some((&type_id, state)) = known {
+    fn plan_type(&mut self, known: Option<TypeId>, planned: TypePlan) {
+        let known = known.and_then(|id| self.types.get(&id).map(|state| (id, state)));
+        if let Some((type_id, state)) = known {
             if state.plan == planned {
                 return;
             }
@@ -111,8 +158,9 @@ impl Model {
         }
         let type_id = self.next_type;
         self.next_type += 1;
-        let filter = std::rc::Rc::clone(&self.settings.filter);
-        self.types.insert(type_id, TypeState::new(planned, filter));
+        let filter = Rc::clone(&self.settings.filter);
+        self.types
+            .insert(type_id, TypeState::new(planned, filter, self.hashing));
         self.timers.set(Timer::Definitions, self.now);
         self.start_copy_source(type_id);
     }
@@ -227,6 +275,24 @@ impl Model {
         let mut record = self.record.types().unwrap_or_default();
         record.retain(|known| !known.is_same(&dropped));
         self.set_record(record);
+    }
+}
+
+/// The last two selections that were compared, and whether they select the same. Those of many types may be long and
+/// alike: each then costs no more than its pointers.
+#[derive(Default)]
+struct Compared(Option<(Rc<Selector>, Rc<Selector>, bool)>);
+
+impl Compared {
+    /// A selection that has not changed stays the one that it was.
+    fn keep_if_same(&mut self, old: &Rc<Selector>, new: &mut Rc<Selector>) {
+        let known = self.0.as_ref();
+        let known = known.filter(|(known, other, _)| known == old && other == new);
+        let is_same = known.map_or_else(|| old == new, |(.., is_same)| *is_same);
+        self.0 = Some((Rc::clone(old), Rc::clone(new), is_same));
+        if is_same {
+            *new = Rc::clone(old);
+        }
     }
 }
 

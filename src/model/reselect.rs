@@ -1,12 +1,22 @@
 //! A config that selects more, or less, of a type that is synced already: what runs continues, and what is newly
 //! selected is read by name or by scope, so that the cost of an edit depends on what it adds, not on what there is.
 
+use std::rc::Rc;
+
 use super::{Model, TypeId, TypeState};
 use crate::cluster::ObjectName;
-use crate::plan::{Added, Direction, Selection, TypePlan};
+use crate::plan::{Added, Direction, Selection, Selector, TypePlan};
 
 /// Above this many new names, lists are cheaper.
 const NAMES: usize = 200;
+
+/// What a selection has more than the one before it. Many types may have the same selections, which may be long.
+#[derive(Clone)]
+pub(super) struct Addition {
+    to: Rc<Selector>,
+    by: Rc<Selector>,
+    added: Added,
+}
 
 impl Model {
     /// Takes over a plan of the same type. What its sources do not report is read beside them. If more has changed than
@@ -16,7 +26,15 @@ impl Model {
             return;
         };
         let goes_on = state.goes_on_with(&planned);
-        let added = planned.selector.added_to(&state.plan.selector).with_names_up_to(NAMES);
+        let (new, old) = (&planned.selector, &state.plan.selector);
+        let known = self.selecting.added.take();
+        let known = known.filter(|known| known.to == *old && known.by == *new);
+        let added = known.unwrap_or_else(|| Addition {
+            to: Rc::clone(old),
+            by: Rc::clone(new),
+            added: new.added_to(old).with_names_up_to(NAMES),
+        });
+        let Addition { added, .. } = self.selecting.added.insert(added).clone();
         if state.plan.status != planned.status {
             state.inventory.drop_written_statuses();
         }
@@ -83,7 +101,7 @@ impl TypeState {
     /// True if the sources of the type can continue with another plan: nothing but what is selected changes.
     fn goes_on_with(&self, planned: &TypePlan) -> bool {
         let only_selector = TypePlan {
-            selector: self.plan.selector.clone(),
+            selector: Rc::clone(&self.plan.selector),
             not_stored: self.plan.not_stored.clone(),
             ..planned.clone()
         };

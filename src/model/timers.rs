@@ -37,6 +37,8 @@ pub(super) enum Timer {
     Ends,
     /// The hub is asked whether what defines the kinds of configs is in place.
     ConfigKinds,
+    /// What configs and discovery say is planned, after a pause.
+    Plan,
 }
 
 /// One row. One that is not in the table is neither due nor running, and has not failed.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::Inventory;
 use super::ends::Ends;
+use super::inventory::{Hashing, Inventory};
 use crate::cluster::{Error, ObjectName, ResourceType, Scope, Side, qualified};
 use crate::plan::{Direction, Filter, Selection, TypePlan};
 use crate::queue::Class;
@@ -35,11 +35,11 @@ pub(super) struct TypeState {
 }
 
 impl TypeState {
-    pub(super) fn new(plan: TypePlan, filter: Rc<Filter>) -> Self {
+    pub(super) fn new(plan: TypePlan, filter: Rc<Filter>, hashing: Hashing) -> Self {
         Self {
             plan,
             filter,
-            inventory: Inventory::default(),
+            inventory: Inventory::new(hashing),
             ends: Ends::default(),
             copy_source: None,
             copies_listed: false,
@@ -254,7 +254,7 @@ impl TypeState {
 
     /// Nothing is known of any object, nor of what earlier conversions made: lists show both again.
     pub(super) fn drop_all_known(&mut self) {
-        self.inventory = Inventory::default();
+        self.inventory.clear();
         self.former_copies.clear();
     }
 

@@ -35,12 +35,14 @@ impl Model {
     /// Starts workers while there are keys and room.
     pub(super) fn start_work(&mut self) {
         self.workers.mark_slow(self.now);
+        // No list ends meanwhile; there may be thousands of types.
+        let mut all_listed = None;
         while self.workers.have_room() {
             // Others wait while a namespace or CRD is being written: they would only be refused. A delete that deletes
             // others too waits until there is nothing else to do, and nothing more to be expected from first lists.
             let last = match () {
                 () if self.workers.have_first() => Class::First,
-                () if !self.all_listed() => Class::Normal,
+                () if !*all_listed.get_or_insert_with(|| self.all_listed()) => Class::Normal,
                 () if self.workers.are_busy() && !self.last_is_overdue() => Class::Normal,
                 () => Class::Last,
             };

@@ -7,6 +7,8 @@
 //! config do.
 
 mod bounds;
+#[cfg(test)]
+mod cost_tests;
 mod direction;
 mod filter;
 #[cfg(test)]
@@ -16,6 +18,7 @@ mod naming;
 mod planned;
 mod resolve;
 mod selector;
+mod steps;
 mod wanted;
 mod without_namespace;
 mod words;
@@ -30,7 +33,7 @@ pub use filter::{Filter, Rule, RuleError};
 pub use naming::Naming;
 pub use planned::{Absence, CopiesOf, Missing, Pair, Plan, Selects, StatusPath, TypePlan, Unknown};
 pub use selector::{Added, Names, Selection, Selector};
-pub use wanted::{Origins, Place, SyncedType, Types, Wanted};
+pub use wanted::{Conversions, Origins, Place, SyncedType, Types, Wanted};
 
 /// Something in a config that cannot be followed. The rest of the config is followed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

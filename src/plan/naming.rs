@@ -54,15 +54,25 @@ impl Naming {
 
     /// The objects that an entry may mean by a name, by their names at the edge: the one that has it at the hub, if it
     /// has another name at the edge, and the one that has it at the edge.
-    pub(super) fn meant_by(&self, name: &str) -> impl Iterator<Item = String> {
-        let renamed = self.to_edge.get(name);
-        let at_edge = renamed.is_none() || self.to_hub.contains_key(name);
-        renamed.cloned().into_iter().chain(at_edge.then(|| name.to_owned()))
+    pub(super) fn meant_by<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let renamed = self.to_edge.get(name).map(String::as_str);
+        renamed.into_iter().chain(self.means_itself(name).then_some(name))
     }
 
-    /// True if the two sides call objects of that name differently.
-    pub(super) fn converts(&self, name: &str) -> bool {
-        self.to_edge.contains_key(name)
+    /// The names by which an entry may mean the object of this name at the edge.
+    pub(super) fn words_for<'a>(&'a self, edge: &'a str) -> impl Iterator<Item = &'a str> {
+        let at_hub = self.to_hub.get(edge).map(String::as_str);
+        at_hub.into_iter().chain(self.means_itself(edge).then_some(edge))
+    }
+
+    /// True if an entry with this name may mean the object that has it at the edge.
+    fn means_itself(&self, name: &str) -> bool {
+        !self.to_edge.contains_key(name) || self.to_hub.contains_key(name)
+    }
+
+    /// True if there are names that differ between the sides.
+    pub(super) fn converts_any(&self) -> bool {
+        !self.to_edge.is_empty()
     }
 
     /// True if a conversion gives objects of that name another kind.

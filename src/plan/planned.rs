@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::rc::Rc;
 
 use super::{Direction, Naming, Place, Problem, Selector};
 use crate::cluster::discovery::{GroupVersion, ServedResource};
@@ -74,11 +75,11 @@ pub struct TypePlan {
     /// edge no longer serves it.
     pub at_edge: ResourceType,
     /// Its selected objects, by their names at the edge.
-    pub selector: Selector,
+    pub selector: Rc<Selector>,
     /// What their names are at the hub.
-    pub naming: Naming,
+    pub naming: Rc<Naming>,
     /// What the other direction selects of the same type: upsync wins.
-    pub yields_to: Selector,
+    pub yields_to: Rc<Selector>,
     /// False if no config asks for it any more.
     pub selected: bool,
     /// The origin's side does not serve it: its origins are gone, if that side says so repeatedly.
@@ -188,13 +189,23 @@ impl Unknown {
         let Missing {
             side, group, version, ..
         } = missing;
-        let same = |(_, (of, at)): &(Side, GroupVersion)| of == group && (version.is_empty() || at == version);
-        version.is_empty() && self.groups.contains(side) || self.group_versions.iter().any(same)
+        if version.is_empty() {
+            return self.groups.contains(side) || self.has_group(group);
+        }
+        let of = (group.clone(), version.clone());
+        [Side::Hub, Side::Edge]
+            .map(|side| (side, of.clone()))
+            .iter()
+            .any(|of| self.group_versions.contains(of))
     }
 
     /// True if a side has not answered for a version of the group.
     pub fn has_group(&self, group: &str) -> bool {
-        self.group_versions.iter().any(|(_, (of, _))| of == group)
+        [Side::Hub, Side::Edge].into_iter().any(|side| {
+            let from = (side, (group.to_owned(), String::new()));
+            let next = self.group_versions.range(from..).next();
+            next.is_some_and(|(of_side, (of, _))| (*of_side, &**of) == (side, group))
+        })
     }
 }
 

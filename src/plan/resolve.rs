@@ -1,21 +1,29 @@
 //! The second step: what is wanted, compared with what both sides serve.
+//!
+//! Entries, conversions and types may be thousands each, so none of them is searched for one by one: the cost of a plan
+//! grows as they do, and not as their product.
 
 mod denied;
+mod groups;
 mod kinds;
+mod lookup;
 mod retained;
 mod versions;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use self::groups::OfGroup;
+use self::lookup::Lookup;
+use self::retained::Selected;
 use self::versions::{Asked, Chosen};
 use super::kept::may_be_named;
 use super::naming::Naming;
 use super::planned::{Absence, Missing, Pair, Plan, TypePlan, status_path};
-use super::selector::Shared;
+use super::selector::{Layer, Shared};
 use super::wanted::{Entry, Objects, Types, Wanted};
-use super::words::is_never_synced_unnamed;
-use super::{Direction, Filter, Names, Place, Problem, Selector};
+use super::{Direction, Filter, Names, Place, Problem, Selector, steps};
 use crate::cluster::discovery::{Discovery, ServedResource};
 use crate::cluster::{ResourceType, Side, qualified};
 
@@ -26,11 +34,14 @@ impl Plan {
         let mut resolver = Resolver {
             wanted,
             filter,
-            hub,
-            edge,
+            hub: Lookup::new(hub),
+            edge: Lookup::new(edge),
             own,
+            converted: denied::converted(wanted),
             asked: Vec::new(),
+            groups: BTreeMap::new(),
             versions: Chosen::new(),
+            selected: Selected::of(wanted),
             drafts: BTreeMap::new(),
             missing_at: BTreeMap::new(),
             plan: Self {
@@ -46,10 +57,7 @@ impl Plan {
         for asked in &asked {
             resolver.plural(asked);
         }
-        for conversion in &wanted.conversions {
-            resolver.convert(conversion);
-        }
-        resolver.select_by_names_at_edge();
+        resolver.convert();
         resolver.note_selected();
         for known in &wanted.retained {
             resolver.retain(known);
@@ -59,45 +67,64 @@ impl Plan {
 }
 
 /// One type on its way into the plan.
-struct Draft {
+struct Draft<'a> {
     /// The type at the origin's side, or as it was there.
-    origin: ServedResource,
+    origin: Cow<'a, ServedResource>,
     /// That side does not serve it.
     gone_at_origin: bool,
     /// The type at the copy's side.
-    copy: ServedResource,
+    copy: &'a ServedResource,
     selector: Selector,
-    naming: Naming,
-    places: Vec<Place>,
+    /// What entries select of all of its group is in the selection.
+    has_all_of_group: bool,
+    naming: Rc<Naming>,
+    places: Vec<&'a Place>,
 }
+
+impl<'a> Draft<'a> {
+    fn is_at(&mut self, place: &'a Place) {
+        if self.places.last() != Some(&place) {
+            self.places.push(place);
+        }
+    }
+}
+
+/// What is missing: side, direction, the config that asks for it, group, version, resource.
+type MissingKey<'a> = (Side, Direction, Option<&'a str>, [Cow<'a, str>; 3]);
 
 struct Resolver<'a> {
     wanted: &'a Wanted,
     filter: &'a Filter,
-    hub: &'a Discovery,
-    edge: &'a Discovery,
+    hub: Lookup<'a>,
+    edge: Lookup<'a>,
     own: Option<&'a str>,
+    /// Groups of which a conversion gives objects another kind.
+    converted: BTreeSet<&'a str>,
     /// The resources that entries name.
     asked: Vec<Asked<'a>>,
-    /// The version that counts for each of them.
+    /// The groups of which entries name everything.
+    groups: BTreeMap<(Direction, &'a str), OfGroup<'a>>,
+    /// The version that counts for each of the resources.
     versions: Chosen<'a>,
-    drafts: BTreeMap<Pair, Draft>,
-    /// The index in the plan of what is missing: side, direction, the config that asks for it, group, version,
-    /// resource.
-    missing_at: BTreeMap<(Side, Direction, Option<String>, [String; 3]), usize>,
+    /// What the entries name, whether or not it is served.
+    selected: Selected<'a>,
+    drafts: BTreeMap<Pair, Draft<'a>>,
+    /// The index in the plan of what is missing.
+    missing_at: BTreeMap<MissingKey<'a>, usize>,
     plan: Plan,
 }
 
 impl<'a> Resolver<'a> {
-    fn discovery(&self, side: Side) -> &'a Discovery {
+    fn at(&self, side: Side) -> &Lookup<'a> {
         match side {
-            Side::Hub | Side::Shard(_) => self.hub,
-            Side::Edge => self.edge,
+            Side::Hub | Side::Shard(_) => &self.hub,
+            Side::Edge => &self.edge,
         }
     }
 
     /// Finds the resources that an entry names.
     fn entry(&mut self, entry: &'a Entry) {
+        steps::one();
         let direction = entry.direction;
         if self.denies_entry(entry) || self.keeps_entry(entry) {
             return;
@@ -113,7 +140,7 @@ impl<'a> Resolver<'a> {
                 Answer::Missing => {
                     let meant = self.meant(entry, group, "", resource);
                     let place = Some(&entry.place);
-                    self.missing(direction.origin(), direction, group, "", resource, place)
+                    self.missing(direction.origin(), direction, [group, "", resource], place)
                         .meant = meant;
                 }
                 Answer::Unknown => {}
@@ -121,7 +148,7 @@ impl<'a> Resolver<'a> {
             Types::Group(group) => self.group(entry, group),
             Types::Kind { group, version, kind } => {
                 if let Some(conversion) = self.between_kinds(entry, group, kind) {
-                    self.renamed_kind(entry, version, &conversion);
+                    self.renamed_kind(entry, version, conversion);
                 } else {
                     self.kind(entry, group, version, kind);
                 }
@@ -145,7 +172,7 @@ impl<'a> Resolver<'a> {
 
     /// The version that the edge prefers for a resource.
     fn preferred(&mut self, group: &str, resource: &str) -> Answer<&'a str> {
-        let edge = self.edge;
+        let edge = self.edge.discovery;
         let Some(versions) = edge.versions(group) else {
             self.plan.unknown.groups.insert(Side::Edge);
             return Answer::Unknown;
@@ -154,56 +181,19 @@ impl<'a> Resolver<'a> {
             if !self.knows(Side::Edge, group, version) {
                 return Answer::Unknown;
             }
-            if edge.find(group, version, resource).is_some() {
+            if self.edge.find(group, version, resource).is_some() {
                 return Answer::Found(version);
             }
         }
         Answer::Missing
     }
 
-    /// Every resource of a group at the edge that can be synced.
-    fn group(&mut self, entry: &'a Entry, group: &'a str) {
-        self.plan.open.insert((entry.direction.origin(), group.to_owned()));
-        let edge = self.edge;
-        let Some(versions) = edge.versions(group) else {
-            self.plan.unknown.groups.insert(Side::Edge);
-            return;
-        };
-        if versions.is_empty() {
-            self.missing(Side::Edge, entry.direction, group, "", "*", Some(&entry.place));
-        }
-        let mut found: BTreeMap<&str, &str> = BTreeMap::new();
-        let mut is_served = false;
-        for version in versions {
-            if !self.knows(Side::Edge, group, version) {
-                return;
-            }
-            if edge.resources(group, version).next().is_none() {
-                // The edge lists the version and does not serve it: it is asked again.
-                self.missing(Side::Edge, entry.direction, group, version, "*", Some(&entry.place));
-            }
-            for served in edge.resources(group, version) {
-                is_served = true;
-                let resource = &served.resource.resource;
-                if served.watchable && !is_never_synced_unnamed(group, resource) {
-                    found.entry(resource).or_insert(version);
-                }
-            }
-        }
-        if found.is_empty() && is_served {
-            self.problem(&entry.place, &format!("no resource of {group} can be synced"));
-        }
-        for (resource, version) in found {
-            self.ask(entry, group, version, resource);
-        }
-    }
-
-    fn kind(&mut self, entry: &'a Entry, group: &'a str, version: &'a str, kind: &str) {
+    fn kind(&mut self, entry: &'a Entry, group: &'a str, version: &'a str, kind: &'a str) {
         let direction = entry.direction;
         if !self.both_know(group, version) {
             return;
         }
-        let find = |side| self.discovery(side).find_kind(group, version, kind);
+        let find = |side| self.at(side).find_kind(group, version, kind);
         let found = find(direction.origin()).or_else(|| find(direction.copy()));
         match found {
             Some(served) => self.ask(entry, group, version, &served.resource.resource),
@@ -215,33 +205,20 @@ impl<'a> Resolver<'a> {
         let Asked {
             entry, group, resource, ..
         } = *asked;
+        steps::one();
         let direction = entry.direction;
         let Some(version) = self.counts(asked) else { return };
-        let same = (group.to_owned(), resource.to_owned());
-        let pair = Pair {
-            direction,
-            hub: same.clone(),
-            edge: same,
-        };
-        let served = self
-            .discovery(direction.origin())
-            .find(group, version, resource)
-            .cloned();
-        let copy = self.find_at(direction.copy(), group, version, resource);
+        let served = self.at(direction.origin()).find(group, version, resource);
+        let copy = self.at(direction.copy()).find_at(group, version, resource);
         if version == asked.version {
-            self.note_missing(asked, served.as_ref(), copy.as_ref());
+            self.note_missing(asked, served, copy);
         }
         // What is selected at the hub and not served there may come back; what the edge does not serve is gone.
         let Some(copy) = copy else { return };
         let origin = match served {
             // A type of another scope is another type: the objects that the copies are of are gone.
             Some(origin) if origin.resource.namespaced != copy.resource.namespaced => {
-                self.differ(
-                    direction,
-                    &origin.resource,
-                    &copy.resource,
-                    std::slice::from_ref(&entry.place),
-                );
+                self.differ(direction, &origin.resource, &copy.resource, &[&entry.place]);
                 None
             }
             served => served,
@@ -250,22 +227,47 @@ impl<'a> Resolver<'a> {
             self.vanished(&copy.resource);
             return;
         }
-        let gone_at_origin = origin.is_none();
-        let origin = origin.unwrap_or_else(|| copy.clone());
-        let namespaced = origin.resource.namespaced;
-        let selector = self.selector_of(&origin.resource, &copy.resource);
+        self.select(entry, (group, resource), origin, copy);
+    }
+
+    /// Adds what an entry selects of a type to its draft.
+    fn select(
+        &mut self,
+        entry: &'a Entry,
+        (group, resource): (&'a str, &str),
+        origin: Option<&'a ServedResource>,
+        copy: &'a ServedResource,
+    ) {
+        let direction = entry.direction;
+        let of = origin.unwrap_or(copy);
+        let namespaced = of.resource.namespaced;
+        let same = (group.to_owned(), resource.to_owned());
+        let pair = Pair {
+            direction,
+            hub: same.clone(),
+            edge: same,
+        };
+        let (own, tells) = (self.own, self.filter.allows_system());
+        let selector = self.selector_of(&of.resource, &copy.resource);
         let draft = self.drafts.entry(pair).or_insert_with(|| Draft {
-            origin,
-            gone_at_origin,
+            origin: Cow::Borrowed(of),
+            gone_at_origin: origin.is_none(),
             copy,
             selector,
-            naming: Naming::default(),
+            has_all_of_group: false,
+            naming: Rc::default(),
             places: Vec::new(),
         });
-        if draft.places.last() != Some(&entry.place) {
-            draft.places.push(entry.place.clone());
-        }
-        if let Some(why) = select(&mut draft.selector, entry, namespaced) {
+        draft.is_at(&entry.place);
+        if let Types::Group(_) = entry.types {
+            if std::mem::replace(&mut draft.has_all_of_group, true) {
+                return;
+            }
+            let of_group = self.groups.get_mut(&(direction, group));
+            if let Some(layer) = of_group.map(|of_group| of_group.layer(namespaced, own, tells)) {
+                draft.selector.add_common(&layer);
+            }
+        } else if let Some(why) = select(draft.selector.own(), entry, namespaced) {
             let name = qualified(group, resource);
             self.problem(&entry.place, &format!("{name} is {why}"));
         }
@@ -282,7 +284,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// Notes which side lacks what an entry names, at the version that counts.
-    fn note_missing(&mut self, asked: &Asked, origin: Option<&ServedResource>, copy: Option<&ServedResource>) {
+    fn note_missing(&mut self, asked: &Asked<'a>, origin: Option<&ServedResource>, copy: Option<&ServedResource>) {
         let Asked {
             entry,
             group,
@@ -297,63 +299,45 @@ impl<'a> Resolver<'a> {
                 None => Absence::Side,
             };
             let place = Some(&entry.place);
-            self.missing(side, direction, group, version, resource, place).absence = absence;
+            self.missing(side, direction, [group, version, resource], place).absence = absence;
         }
     }
 
-    /// A resource as a side serves it, at this version or at another one.
-    fn find_at(&self, side: Side, group: &str, version: &str, resource: &str) -> Option<ServedResource> {
-        let served = self.discovery(side);
-        let found = served.find(group, version, resource);
-        found.or_else(|| served.find_other(group, resource)).cloned()
-    }
-
     fn finish(mut self) -> Plan {
-        let up: BTreeMap<_, _> = self
-            .drafts
-            .iter()
-            .filter(|(pair, _)| pair.direction == Direction::Up)
-            .map(|(pair, draft)| (pair.edge.clone(), draft.selector.clone()))
-            .collect();
-        for (pair, draft) in std::mem::take(&mut self.drafts) {
-            if self.denies_draft(pair.direction, &draft) {
-                continue;
+        let drafts = std::mem::take(&mut self.drafts);
+        let mut selectors = BTreeMap::new();
+        let mut ready = Vec::new();
+        for (pair, mut draft) in drafts {
+            let selector = Rc::new(std::mem::take(&mut draft.selector));
+            if pair.direction == Direction::Up {
+                selectors.insert(pair.edge.clone(), Rc::clone(&selector));
             }
-            let origin = &draft.origin;
-            let (at_origin, at_copy) = (&origin.resource, &draft.copy.resource);
-            let same_kind = pair.hub != pair.edge || at_origin.kind == at_copy.kind;
-            if at_origin.namespaced != at_copy.namespaced || !same_kind {
-                self.differ(pair.direction, at_origin, at_copy, &draft.places);
-                continue;
-            }
-            if !origin.watchable || !draft.copy.watchable {
-                let name = at_origin.qualified();
-                for place in &draft.places {
-                    self.problem(
-                        place,
-                        &format!("{name} cannot be listed and watched; the entry is not synced"),
-                    );
-                }
+            ready.push((pair, draft, selector));
+        }
+        let nothing = Rc::default();
+        for (pair, draft, selector) in ready {
+            if !self.can_be_planned(&pair, &draft) {
                 continue;
             }
             let (hub, edge) = match pair.direction {
-                Direction::Down => (origin, &draft.copy),
-                Direction::Up => (&draft.copy, origin),
+                Direction::Down => (&*draft.origin, draft.copy),
+                Direction::Up => (draft.copy, &*draft.origin),
             };
             let yields_to = match pair.direction {
-                Direction::Down => up.get(&pair.edge).cloned().unwrap_or_default(),
-                Direction::Up => Selector::default(),
+                Direction::Down => selectors.get(&pair.edge).unwrap_or(&nothing),
+                Direction::Up => &nothing,
             };
+            let not_stored = draft.places.first().filter(|_| draft.origin.is_stored_elsewhere());
             let planned = TypePlan {
                 direction: pair.direction,
                 at_hub: hub.resource.clone(),
                 at_edge: edge.resource.clone(),
-                selector: draft.selector,
+                selector,
                 naming: draft.naming,
-                yields_to,
+                yields_to: Rc::clone(yields_to),
                 selected: !draft.places.is_empty(),
                 gone_at_origin: draft.gone_at_origin,
-                not_stored: draft.places.first().filter(|_| origin.is_stored_elsewhere()).cloned(),
+                not_stored: not_stored.map(|&place| place.clone()),
                 status: status_path(hub, edge),
             };
             self.plan.types.insert(pair, planned);
@@ -361,9 +345,33 @@ impl<'a> Resolver<'a> {
         self.plan
     }
 
+    /// True if a type can be synced. Notes why not.
+    fn can_be_planned(&mut self, pair: &Pair, draft: &Draft<'a>) -> bool {
+        if self.denies_draft(pair.direction, draft) {
+            return false;
+        }
+        let (at_origin, at_copy) = (&draft.origin.resource, &draft.copy.resource);
+        let same_kind = pair.hub != pair.edge || at_origin.kind == at_copy.kind;
+        if at_origin.namespaced != at_copy.namespaced || !same_kind {
+            self.differ(pair.direction, at_origin, at_copy, &draft.places);
+            return false;
+        }
+        if !draft.origin.watchable || !draft.copy.watchable {
+            let why = format!(
+                "{} cannot be listed and watched; the entry is not synced",
+                at_origin.qualified()
+            );
+            for place in &draft.places {
+                self.problem(place, &why);
+            }
+            return false;
+        }
+        true
+    }
+
     /// True if a side has answered for a group version; notes it as unknown otherwise.
     fn knows(&mut self, side: Side, group: &str, version: &str) -> bool {
-        let known = self.discovery(side).knows(group, version);
+        let known = self.at(side).knows(group, version);
         if !known {
             let unknown = (side, (group.to_owned(), version.to_owned()));
             self.plan.unknown.group_versions.insert(unknown);
@@ -375,26 +383,21 @@ impl<'a> Resolver<'a> {
         self.knows(Side::Hub, group, version) & self.knows(Side::Edge, group, version)
     }
 
-    /// Notes that a side lacks a type, once for each config that asks for it.
-    fn missing(
+    /// Notes that a side lacks a type, by group, version and resource, once for each config that asks for it.
+    fn missing<T: Into<Cow<'a, str>>>(
         &mut self,
         side: Side,
         direction: Direction,
-        group: &str,
-        version: &str,
-        resource: &str,
-        place: Option<&Place>,
+        what: [T; 3],
+        place: Option<&'a Place>,
     ) -> &mut Missing {
-        let (group, version, resource) = (group.to_owned(), version.to_owned(), resource.to_owned());
-        let config = place.map(|place| place.config.clone());
-        let key = (
-            side,
-            direction,
-            config,
-            [group.clone(), version.clone(), resource.clone()],
-        );
+        steps::one();
+        let what = what.map(Into::into);
+        let config = place.map(|place| &*place.config);
         let missing = &mut self.plan.missing;
-        let at = *self.missing_at.entry(key).or_insert_with(|| {
+        let key = (side, direction, config, what);
+        let at = self.missing_at.get(&key).copied().unwrap_or_else(|| {
+            let [group, version, resource] = key.3.clone().map(Cow::into_owned);
             missing.push(Missing {
                 side,
                 direction,
@@ -405,26 +408,27 @@ impl<'a> Resolver<'a> {
                 absence: Absence::Side,
                 meant: None,
             });
+            self.missing_at.insert(key, missing.len() - 1);
             missing.len() - 1
         });
         &mut missing[at]
     }
 
     /// Notes that neither side serves what an entry names. `side` is the one that is asked for it again.
-    fn missing_everywhere(&mut self, side: Side, entry: &Entry, group: &str, version: &str, word: &str) {
+    fn missing_everywhere(&mut self, side: Side, entry: &'a Entry, group: &'a str, version: &'a str, word: &'a str) {
         let is_reported = side == entry.direction.origin();
         let meant = if is_reported {
             self.meant(entry, group, version, word)
         } else {
             None
         };
-        let missing = self.missing(side, entry.direction, group, version, word, Some(&entry.place));
+        let missing = self.missing(side, entry.direction, [group, version, word], Some(&entry.place));
         (missing.absence, missing.meant) = (Absence::Everywhere, meant);
     }
 
     /// Notes that a type cannot be synced since scope or kind differ between the sides. Either side may change that, so
     /// both are asked for it again.
-    fn differ(&mut self, direction: Direction, origin: &ResourceType, copy: &ResourceType, places: &[Place]) {
+    fn differ(&mut self, direction: Direction, origin: &ResourceType, copy: &ResourceType, places: &[&'a Place]) {
         let scope = |namespaced| if namespaced { "namespaced" } else { "cluster-scoped" };
         let why = format!(
             "{} is a {} {} at the origin's side and a {} {} at the copy's side; the entry is not synced",
@@ -438,14 +442,14 @@ impl<'a> Resolver<'a> {
             self.problem(place, &why);
         }
         let only_retained = places.is_empty().then_some(None);
-        for place in places.iter().map(Some).chain(only_retained) {
+        for place in places.iter().copied().map(Some).chain(only_retained) {
             for (side, here, there) in [(direction.origin(), origin, copy), (direction.copy(), copy, origin)] {
                 let absence = match there.namespaced {
                     same if same == here.namespaced => Absence::Kind,
                     namespaced => Absence::Scope { namespaced },
                 };
-                self.missing(side, direction, &here.group, &here.version, &here.resource, place)
-                    .absence = absence;
+                let what = [&here.group, &here.version, &here.resource].map(String::clone);
+                self.missing(side, direction, what, place).absence = absence;
             }
         }
     }
@@ -471,7 +475,7 @@ fn key(resource: &ResourceType) -> (String, String) {
 }
 
 /// Adds what an entry names to the selection of a type. Says what is wrong if such a type cannot be named so.
-fn select(into: &mut Selector, entry: &Entry, namespaced: bool) -> Option<&'static str> {
+fn select(into: &mut Layer, entry: &Entry, namespaced: bool) -> Option<&'static str> {
     if let (
         Objects::Anywhere {
             namespaces: Some(none), ..
@@ -486,28 +490,30 @@ fn select(into: &mut Selector, entry: &Entry, namespaced: bool) -> Option<&'stat
     add(into, &entry.objects, namespaced)
 }
 
-fn add(into: &mut Selector, objects: &Objects, namespaced: bool) -> Option<&'static str> {
+fn add(into: &mut Layer, objects: &Objects, namespaced: bool) -> Option<&'static str> {
     match objects {
         Objects::In(Some(namespace), names) if namespaced => into.add(namespace, names.clone()),
-        Objects::Within(all) if namespaced => {
-            into.share(Shared::new(Some(Rc::clone(all)), Rc::new(Names::All)));
+        Objects::Within { namespaces, entries } if namespaced => {
+            let names = Rc::new(Names::All);
+            into.share(Shared::new(Some(Rc::clone(namespaces)), names), *entries);
         }
         Objects::In(None, names) if !namespaced => into.add("", names.clone()),
         Objects::In(None, _) => return Some("namespaced; name it in namespacedObjects or namespaceScope"),
-        Objects::In(Some(_), _) | Objects::Within(_) => return Some("cluster-scoped; name it in clusterScope"),
+        Objects::In(Some(_), _) | Objects::Within { .. } => return Some("cluster-scoped; name it in clusterScope"),
         Objects::Implied(all) => into.imply(Rc::clone(all)),
-        Objects::Anywhere { names, .. } if !namespaced => {
-            let cluster = BTreeSet::from([String::new()]);
-            into.share(Shared::new(Some(Rc::new(cluster)), Rc::clone(names)));
-        }
         Objects::Anywhere {
-            namespaces: within,
+            namespaces,
             names,
-        } => into.share(Shared::new(within.clone(), Rc::clone(names))),
+            entries,
+        } => {
+            let cluster = || Some(Rc::new(BTreeSet::from([String::new()])));
+            let within = if namespaced { namespaces.clone() } else { cluster() };
+            into.share(Shared::new(within, Rc::clone(names)), *entries);
+        }
         Objects::Ref { names, .. } if !namespaced => into.add("", names.clone()),
         Objects::Ref { namespace, names } => match namespace.as_str() {
             "" => return Some("namespaced; the entry needs a namespace"),
-            super::selector::ALL => into.share(Shared::new(None, Rc::new(names.clone()))),
+            super::selector::ALL => into.share(Shared::new(None, Rc::new(names.clone())), 1),
             namespace => into.add(namespace, names.clone()),
         },
     }

@@ -1,8 +1,13 @@
 //! Which objects of one resource are selected, and which scopes a source needs to see them all.
 
+mod layer;
+mod parts;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+pub(super) use self::layer::{Layer, Shared};
+pub(super) use self::parts::{Kinds, Part};
 use super::Naming;
 use crate::cluster::{ObjectName, Scope};
 
@@ -12,11 +17,9 @@ pub(super) const ALL: &str = "*";
 /// Above this many namespaces of one resource, one list over all namespaces is requested instead of one for each
 /// namespace: each open watch costs the hub memory and the link bookmarks.
 const NAMESPACE_SCOPES: usize = 4;
-/// Up to so many names, the selection of a resource is stored with it; a larger one is shared with others.
-const WRITTEN_OUT: usize = 64;
 
 /// A set of names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Names {
     /// Every name.
     All,
@@ -96,264 +99,188 @@ impl Selection {
     }
 }
 
-/// The selected objects of one resource. Cluster-scoped objects stand under the empty namespace.
+/// The selected objects of one resource, by their names at the edge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
-    by_namespace: BTreeMap<String, Names>,
-    /// Names that are selected in every namespace but `spared`.
-    everywhere: Names,
-    /// What is too large to be stored for each resource.
-    shared: Vec<Shared>,
-    /// A namespace that "every namespace" leaves out: the syncer's own, with its credentials.
-    spared: Option<String>,
-    implied: Vec<Rc<BTreeSet<String>>>,
-    /// What of it is selected by name and namespace, where that makes a difference.
-    named: Option<Box<Self>>,
-}
-
-/// Each of these names in each of these namespaces. Every resource of an entry shares them: a config that names a
-/// thousand of each is small, but all combinations of them are not.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Shared {
-    /// Absent: in every namespace but the spared one.
-    pub(super) namespaces: Option<Rc<BTreeSet<String>>>,
-    pub(super) names: Rc<Names>,
-}
-
-impl Shared {
-    pub(super) fn new(namespaces: Option<Rc<BTreeSet<String>>>, names: Rc<Names>) -> Self {
-        Self { namespaces, names }
-    }
-
-    /// How many names it would contain if it were not shared.
-    fn size(&self) -> usize {
-        let namespaces = self.namespaces.as_ref().map_or(1, |namespaces| namespaces.len());
-        namespaces.saturating_mul(self.names.size())
-    }
-
-    fn contains(&self, object: &ObjectName, spared: Option<&str>) -> bool {
-        let namespace = object.namespace();
-        let within = match &self.namespaces {
-            Some(namespaces) => namespaces.contains(namespace),
-            None => !namespace.is_empty() && spared != Some(namespace),
-        };
-        within && self.names.contains(&object.name)
-    }
+    own: Layer,
+    /// What is selected of many resources alike, without each having a copy of it.
+    common: Vec<Rc<Layer>>,
+    /// Entries may name objects by their names on either side. The names of a selection are theirs, and are translated
+    /// when an object is looked for: a list that many resources share stays one.
+    naming: Option<Rc<Naming>>,
 }
 
 impl Selector {
     /// A selection that "every namespace" does not extend to the namespace `spared`.
     pub(super) fn sparing(spared: Option<&str>) -> Self {
         Self {
-            spared: spared.map(str::to_owned),
+            own: Layer::sparing(spared),
             ..Self::default()
         }
     }
 
     /// The same selection, which tells apart what is selected by its own name.
     #[must_use]
-    pub(super) fn telling_named(self) -> Self {
-        Self {
-            named: Some(Box::default()),
-            ..self
-        }
+    pub(super) fn telling_named(mut self) -> Self {
+        self.own.tell_named();
+        self
     }
 
-    /// Adds names in namespaces.
-    pub(super) fn share(&mut self, more: Shared) {
-        if let (Some(named), Some(_), Names::These(_)) = (&mut self.named, &more.namespaces, &*more.names) {
-            named.share(more.clone());
-        }
-        if more.size() == 0 || self.shared.contains(&more) {
-            return;
-        }
-        if more.size() > WRITTEN_OUT {
-            self.shared.push(more);
-            return;
-        }
-        match &more.namespaces {
-            Some(namespaces) => namespaces.iter().for_each(|of| self.add(of, (*more.names).clone())),
-            None => self.everywhere.extend((*more.names).clone()),
-        }
+    /// What it selects by itself, to be added to.
+    pub(super) fn own(&mut self) -> &mut Layer {
+        &mut self.own
     }
 
-    /// What is selected by its name at the hub becomes selected by its name at the edge.
-    pub(super) fn rename(&mut self, naming: &Naming) {
-        let has_renamed = |names: &Names| match names {
-            Names::All => false,
-            Names::These(names) => names.iter().any(|name| naming.converts(name)),
-        };
-        let rename = |names: &mut Names| {
-            if let Names::These(names) = names {
-                *names = names.iter().flat_map(|name| naming.meant_by(name)).collect();
-            }
-        };
-        if let Some(named) = &mut self.named {
-            named.rename(naming);
-        }
-        let own = self.by_namespace.values_mut().chain([&mut self.everywhere]);
-        own.filter(|names| has_renamed(names)).for_each(rename);
-        for shared in &mut self.shared {
-            if has_renamed(&shared.names) {
-                rename(Rc::make_mut(&mut shared.names));
-            }
-        }
+    /// Adds what other resources select as well.
+    pub(super) fn add_common(&mut self, layer: &Rc<Layer>) {
+        self.common.push(Rc::clone(layer));
     }
 
-    /// The part of the selection that is about `name`, under the name `to`. With `all`, the part that selects it by `*`
-    /// too.
-    pub(super) fn part_of(&self, name: &str, to: &str, all: bool) -> Self {
-        let selects = |names: &Names| match names {
-            Names::All => all,
-            Names::These(names) => names.contains(name),
-        };
-        let one = || Names::These(BTreeSet::from([to.to_owned()]));
-        let by_namespace = self.by_namespace.iter().filter(|(_, names)| selects(names));
-        let mut part = Self {
-            by_namespace: by_namespace.map(|(namespace, _)| (namespace.clone(), one())).collect(),
-            everywhere: if selects(&self.everywhere) {
-                one()
-            } else {
-                Names::default()
-            },
-            spared: self.spared.clone(),
-            named: self
-                .named
-                .as_ref()
-                .map(|named| Box::new(named.part_of(name, to, false))),
-            ..Self::default()
-        };
-        for shared in self.shared.iter().filter(|shared| selects(&shared.names)) {
-            part.share(Shared {
-                names: Rc::new(one()),
-                ..shared.clone()
-            });
-        }
-        part
+    fn layers(&self) -> impl Iterator<Item = &Layer> {
+        std::iter::once(&self.own).chain(self.common.iter().map(|layer| &**layer))
+    }
+
+    /// What of it is selected by name and namespace, if that makes a difference.
+    fn named(&self) -> impl Iterator<Item = &Layer> {
+        let layers = self.own.named.is_some().then(|| self.layers());
+        layers.into_iter().flatten().filter_map(|layer| layer.named.as_deref())
+    }
+
+    /// What is selected by its name at the hub becomes selected by its name at the edge. All conversions apply at once:
+    /// what one has renamed, another one does not rename again.
+    pub(super) fn rename(&mut self, naming: &Rc<Naming>) {
+        self.naming = Some(Rc::clone(naming)).filter(|naming| naming.converts_any());
+    }
+
+    /// The objects that an entry may mean by a name, by their names at the edge.
+    fn meant_by<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let naming = self.naming.as_ref();
+        let renamed = naming.map(|naming| naming.meant_by(name));
+        let same = renamed.is_none().then_some(name);
+        renamed.into_iter().flatten().chain(same)
     }
 
     /// Adds all that another selection selects.
-    pub(super) fn extend(&mut self, other: Self) {
-        for (namespace, names) in other.by_namespace {
-            self.add(&namespace, names);
-        }
-        self.everywhere.extend(other.everywhere);
-        other.shared.into_iter().for_each(|shared| self.share(shared));
-        self.spared = other.spared.or(self.spared.take());
-        if let (Some(named), Some(others)) = (&mut self.named, other.named) {
-            named.extend(*others);
-        }
-        other.implied.into_iter().for_each(|names| self.imply(names));
+    pub(super) fn extend(&mut self, other: Layer) {
+        self.own.extend(other);
     }
 
     /// What it selects and another one does not, or not in the same way.
     pub fn added_to(&self, other: &Self) -> Added {
         let mut added = Added::default();
-        if self.spared != other.spared {
+        if self.own.spared != other.own.spared {
             added.scopes.insert(Scope::default());
         }
-        match (&self.everywhere, &other.everywhere) {
-            (_, Names::All) => {}
-            (Names::All, Names::These(_)) => {
+        match (self.everywhere(), other.everywhere()) {
+            (_, None) => {}
+            (None, Some(_)) => {
                 added.scopes.insert(Scope::default());
             }
-            (Names::These(names), Names::These(known)) => {
-                let everywhere = |name: &String| Scope {
+            (Some(names), Some(known)) => {
+                let everywhere = |name: &&str| Scope {
                     namespace: None,
-                    name: Some(name.as_str().into()),
+                    name: Some((*name).into()),
                 };
-                added.scopes.extend(names.difference(known).map(everywhere));
+                added.scopes.extend(names.difference(&known).map(everywhere));
             }
         }
-        for (namespace, names) in &self.by_namespace {
-            match names {
-                Names::All if other.has_all_of(namespace) => {}
-                Names::All => {
-                    added.scopes.insert(within(namespace));
-                }
-                Names::These(names) => {
-                    let within = names.iter().map(|name| ObjectName::new(namespace, name));
-                    added.names.extend(within);
-                }
-            }
-        }
-        for shared in self.shared.iter().filter(|shared| !other.shared.contains(shared)) {
-            match &shared.namespaces {
-                Some(namespaces) => {
-                    let is_new = |of: &&String| !other.has_all_of(of);
-                    added
-                        .scopes
-                        .extend(namespaces.iter().filter(is_new).map(|of| within(of)));
-                }
-                None => {
-                    added.scopes.insert(Scope::default());
-                }
-            }
-        }
-        if let Some(named) = &self.named {
-            let of_named = named.added_to(other.named.as_deref().unwrap_or(&Self::default()));
-            added.names.extend(of_named.names);
-            added.scopes.extend(of_named.scopes);
-        }
+        self.add_named(other, &mut added);
+        self.add_shared(other, &mut added);
         let named = |name: &ObjectName| self.selects(name).is_whole();
-        let implied = self.implied.iter().flat_map(|names| names.iter());
+        let implied = self.layers().flat_map(|layer| &layer.implied);
+        let implied = implied.flat_map(|names| names.iter());
         let implied = implied.map(|name| ObjectName::new("", name));
         added.names.extend(implied.filter(|name| !named(name)));
         added.names.retain(|name| self.selects(name) != other.selects(name));
         added
     }
 
+    /// The names that are selected in every namespace, without those of long lists; `None` for all.
+    fn everywhere(&self) -> Option<BTreeSet<&str>> {
+        let mut everywhere = BTreeSet::new();
+        for layer in self.layers() {
+            let shared = layer.shared.iter().filter(|shared| shared.is_small());
+            let shared = shared.filter(|shared| shared.namespaces.is_none());
+            for names in shared.map(|shared| &*shared.names).chain([&layer.everywhere]) {
+                let Names::These(names) = names else { return None };
+                everywhere.extend(names.iter().flat_map(|name| self.meant_by(name)));
+            }
+        }
+        Some(everywhere)
+    }
+
+    /// Adds what is selected in single namespaces by single names, and whole namespaces.
+    fn add_named(&self, other: &Self, added: &mut Added) {
+        let layers = || self.layers().chain(self.named());
+        let written_out = layers().flat_map(|layer| layer.by_namespace.iter());
+        let shared = layers().flat_map(|layer| layer.shared.iter());
+        let small = shared.filter(|shared| shared.is_small()).flat_map(|shared| {
+            let namespaces = shared.namespaces.iter().flat_map(|namespaces| namespaces.iter());
+            namespaces.map(|namespace| (namespace, &*shared.names))
+        });
+        for (namespace, names) in written_out.chain(small) {
+            match names {
+                Names::All if other.has_all_of(namespace) => {}
+                Names::All => {
+                    added.scopes.insert(within(namespace));
+                }
+                Names::These(names) => {
+                    let names = names.iter().flat_map(|name| self.meant_by(name));
+                    added.names.extend(names.map(|name| ObjectName::new(namespace, name)));
+                }
+            }
+        }
+    }
+
+    /// Adds the namespaces of long lists that the other one does not have.
+    fn add_shared(&self, other: &Self, added: &mut Added) {
+        let is_renamed = self.naming != other.naming;
+        let known: BTreeSet<&Shared> = other.layers().flat_map(|layer| &layer.shared).collect();
+        let is_known = |shared: &Shared| known.contains(shared) && (!is_renamed || *shared.names == Names::All);
+        let tells = self.own.named.is_some();
+        let shared = self.layers().flat_map(|layer| &layer.shared);
+        for shared in shared.filter(|shared| !shared.is_small() && !is_known(shared)) {
+            match &shared.namespaces {
+                Some(namespaces) => {
+                    // That all of a namespace is selected does not say that what is named there is.
+                    let is_named = tells && *shared.names != Names::All;
+                    let is_new = |of: &&String| is_named || !other.has_all_of(of);
+                    let new = namespaces.iter().filter(is_new).map(|of| within(of));
+                    added.scopes.extend(new);
+                }
+                None => {
+                    added.scopes.insert(Scope::default());
+                }
+            }
+        }
+    }
+
     /// True if it selects everything in a namespace.
     fn has_all_of(&self, namespace: &str) -> bool {
-        let is_whole = |shared: &Shared| {
-            let within = shared.namespaces.as_ref().is_some_and(|all| all.contains(namespace));
-            within && *shared.names == Names::All
-        };
-        self.by_namespace.get(namespace) == Some(&Names::All) || self.shared.iter().any(is_whole)
+        self.layers().any(|layer| layer.has_all_of(namespace))
     }
 
     /// True if it selects nothing at all.
     pub fn is_empty(&self) -> bool {
-        let named = self.by_namespace.is_empty() && self.everywhere.is_empty() && self.shared.is_empty();
-        named && self.implied.is_empty()
-    }
-
-    /// Adds names in a namespace (empty: cluster-scoped).
-    pub(super) fn add(&mut self, namespace: &str, names: Names) {
-        if let (Some(named), Names::These(_)) = (&mut self.named, &names) {
-            named.add(namespace, names.clone());
-        }
-        if !names.is_empty() {
-            self.by_namespace.entry(namespace.to_owned()).or_default().extend(names);
-        }
-    }
-
-    /// Adds namespaces that have to exist; meaningful for the resource `namespaces` only.
-    pub(super) fn imply(&mut self, namespaces: Rc<BTreeSet<String>>) {
-        if self.implied.contains(&namespaces) {
-            return;
-        }
-        match self.implied.first_mut() {
-            // Small sets are merged, so that there are not many of them.
-            Some(first) if namespaces.len() <= WRITTEN_OUT => Rc::make_mut(first).extend(namespaces.iter().cloned()),
-            _ => self.implied.push(namespaces),
-        }
+        self.layers().all(Layer::is_empty)
     }
 
     /// Whether, and how, an object is selected.
     pub fn selects(&self, object: &ObjectName) -> Selection {
-        let names = self.by_namespace.get(object.namespace());
-        let everywhere = !object.namespace().is_empty() && self.spared.as_deref() != Some(object.namespace());
-        let spared = self.spared.as_deref();
-        if names.is_some_and(|names| names.contains(&object.name))
-            || everywhere && self.everywhere.contains(&object.name)
-            || self.shared.iter().any(|shared| shared.contains(object, spared))
-        {
-            match &self.named {
-                Some(one_by_one) if one_by_one.selects(object).is_whole() => Selection::Named,
-                _ => Selection::Full,
+        let is_in = |layer: &Layer| match &self.naming {
+            Some(naming) => {
+                let mut words = naming.words_for(&object.name);
+                words.any(|name| layer.selects(object.namespace(), name))
             }
-        } else if object.namespace().is_empty() && self.implied.iter().any(|names| names.contains(&*object.name)) {
+            None => layer.selects(object.namespace(), &object.name),
+        };
+        if self.layers().any(is_in) {
+            if self.named().any(is_in) {
+                Selection::Named
+            } else {
+                Selection::Full
+            }
+        } else if object.namespace().is_empty() && self.layers().any(|layer| layer.implies(&object.name)) {
             Selection::Implied
         } else {
             Selection::None
@@ -369,13 +296,14 @@ impl Selector {
     /// The fewest list scopes that contain every selected object and every one of `others` (copies at the edge that are
     /// no longer selected, but whose origins must still be watched). Scopes never overlap; they may contain more.
     pub fn scopes<'a>(&self, others: impl Iterator<Item = &'a ObjectName>) -> BTreeSet<Scope> {
-        let named = self.by_namespace.iter();
-        let named = named.map(|(namespace, names)| (namespace.as_str(), names.single()));
-        let implied = self.implied.iter().flat_map(|names| names.iter());
+        let named = self.layers().flat_map(|layer| &layer.by_namespace);
+        let named = named.map(|(namespace, names)| (namespace.as_str(), self.single(names)));
+        let implied = self.layers().flat_map(|layer| &layer.implied);
+        let implied = implied.flat_map(|names| names.iter());
         let implied = implied.map(|name| ("", Some(name.as_str())));
-        let shared = self.shared.iter().flat_map(|shared| {
+        let shared = self.layers().flat_map(|layer| &layer.shared).flat_map(|shared| {
             let namespaces = shared.namespaces.iter().flat_map(|namespaces| namespaces.iter());
-            namespaces.map(|namespace| (namespace.as_str(), shared.names.single()))
+            namespaces.map(|namespace| (namespace.as_str(), self.single(&shared.names)))
         });
         let others = others.map(|object| (object.namespace(), Some(&*object.name)));
         // For each namespace its only name, or `None` if there are more.
@@ -390,10 +318,14 @@ impl Selector {
                 return BTreeSet::from([Scope::default()]);
             }
         }
-        let much_everywhere = self.shared.iter().any(|shared| shared.namespaces.is_none());
-        if much_everywhere || !self.everywhere.is_empty() {
-            let one = self.everywhere.single().filter(|_| all.is_empty() && !much_everywhere);
-            let name = one.map(Into::into);
+        let mut everywhere = self.layers().flat_map(|layer| {
+            let shared = layer.shared.iter().filter(|shared| shared.namespaces.is_none());
+            let all = shared.map(|shared| &*shared.names).chain([&layer.everywhere]);
+            all.filter(|names| !names.is_empty())
+        });
+        if let Some(first) = everywhere.next() {
+            let is_all = everywhere.next().is_none() && all.is_empty();
+            let name = self.single(first).filter(|_| is_all).map(Into::into);
             return BTreeSet::from([Scope { namespace: None, name }]);
         }
         let scope = |(namespace, name): (String, Option<String>)| Scope {
@@ -401,6 +333,12 @@ impl Selector {
             ..within(&namespace)
         };
         all.into_iter().map(scope).collect()
+    }
+
+    /// The only name among these, at the edge.
+    fn single<'a>(&'a self, names: &'a Names) -> Option<&'a str> {
+        let mut meant = self.meant_by(names.single()?);
+        meant.next().filter(|_| meant.next().is_none())
     }
 }
 

@@ -1,4 +1,6 @@
+use super::layer::WRITTEN_OUT;
 use super::*;
+use crate::plan::wanted::{Conversion, Triple};
 
 #[test]
 fn what_is_added_is_known_by_name_or_by_scope() {
@@ -6,10 +8,10 @@ fn what_is_added_is_known_by_name_or_by_scope() {
     let selector = |namespaces: &[(&str, Names)], implied: &[&str]| {
         let mut selector = Selector::default();
         for (namespace, names) in namespaces {
-            selector.add(namespace, names.clone());
+            selector.own().add(namespace, names.clone());
         }
         for name in implied {
-            selector.imply(Rc::new(BTreeSet::from([(*name).to_owned()])));
+            selector.own().imply(Rc::new(BTreeSet::from([(*name).to_owned()])));
         }
         selector
     };
@@ -49,10 +51,10 @@ fn what_is_added_is_known_by_name_or_by_scope() {
     );
     check(&selector(&[("", Names::All)], &[]), &[], &[("", "")]);
     let mut everywhere = selector(&[("b", Names::All)], &[]);
-    everywhere.share(Shared::new(None, Rc::new(these(&["x"]))));
+    everywhere.own().share(Shared::new(None, Rc::new(these(&["x"]))), 1);
     check(&everywhere, &[], &[("", "x")]);
     assert_eq!(old.added_to(&everywhere).scopes, BTreeSet::new(), "less");
-    everywhere.share(Shared::new(None, Rc::new(Names::All)));
+    everywhere.own().share(Shared::new(None, Rc::new(Names::All)), 1);
     check(&everywhere, &[], &[("", "")]);
     let many = selector(&[("a", these(&["x", "y", "z"])), ("c", these(&["x"]))], &[]).added_to(&old);
     assert_eq!(many.clone().with_names_up_to(2), many);
@@ -77,17 +79,17 @@ fn scopes(selector: &Selector, others: &[ObjectName]) -> Vec<(String, String)> {
 fn asks_for_no_more_than_is_selected() {
     let mut selector = Selector::default();
     assert!(scopes(&selector, &[]).is_empty());
-    selector.add("shop", these(&["prices"]));
+    selector.own().add("shop", these(&["prices"]));
     assert_eq!(scopes(&selector, &[]), [("shop".into(), "prices".into())]);
-    selector.add("shop", these(&["settings"]));
+    selector.own().add("shop", these(&["settings"]));
     assert_eq!(scopes(&selector, &[]), [("shop".into(), "-".into())]);
-    selector.add("billing", these(&["*"]));
+    selector.own().add("billing", these(&["*"]));
     assert_eq!(
         scopes(&selector, &[]),
         [("billing".into(), "-".into()), ("shop".into(), "-".into())]
     );
     for namespace in ["a", "b", "c"] {
-        selector.add(namespace, these(&["x"]));
+        selector.own().add(namespace, these(&["x"]));
     }
     assert_eq!(scopes(&selector, &[]), [("-".into(), "-".into())]);
 }
@@ -103,9 +105,9 @@ fn a_copy_that_is_no_longer_selected_stays_in_view() {
 #[test]
 fn a_namespace_can_be_implied_or_selected_whole() {
     let mut selector = Selector::default();
-    selector.imply(Rc::new(BTreeSet::from(["shop".to_owned()])));
-    selector.imply(Rc::new(BTreeSet::from(["billing".to_owned()])));
-    selector.add("", these(&["billing"]));
+    selector.own().imply(Rc::new(BTreeSet::from(["shop".to_owned()])));
+    selector.own().imply(Rc::new(BTreeSet::from(["billing".to_owned()])));
+    selector.own().add("", these(&["billing"]));
     assert_eq!(selector.selects(&ObjectName::new("", "shop")), Selection::Implied);
     assert_eq!(selector.selects(&ObjectName::new("", "billing")), Selection::Full);
     assert_eq!(selector.selects(&ObjectName::new("", "other")), Selection::None);
@@ -114,31 +116,54 @@ fn a_namespace_can_be_implied_or_selected_whole() {
 #[test]
 fn every_namespace_leaves_out_the_syncers_own_unless_it_is_named() {
     let mut selector = Selector::sparing(Some("syncer"));
-    selector.share(Shared::new(None, Rc::new(these(&["a"]))));
+    selector.own().share(Shared::new(None, Rc::new(these(&["a"]))), 1);
     assert_eq!(selector.selects(&ObjectName::new("shop", "a")), Selection::Full);
     assert_eq!(selector.selects(&ObjectName::new("shop", "b")), Selection::None);
     assert_eq!(selector.selects(&ObjectName::new("syncer", "a")), Selection::None);
     assert_eq!(selector.selects(&ObjectName::new("", "a")), Selection::None);
     assert_eq!(scopes(&selector, &[]), [("-".into(), "a".into())]);
-    selector.add("syncer", these(&["a"]));
+    selector.own().add("syncer", these(&["a"]));
     assert_eq!(selector.selects(&ObjectName::new("syncer", "a")), Selection::Full);
     assert_eq!(scopes(&selector, &[]), [("-".into(), "-".into())]);
 }
 
-fn naming(hub: &str, edge: &str) -> Naming {
+fn naming(names: &[(&str, &str)]) -> Rc<Naming> {
     let mut naming = Naming::default();
-    naming.add(hub, edge);
-    naming
+    for (hub, edge) in names {
+        naming.add(hub, edge);
+    }
+    Rc::new(naming)
+}
+
+fn triple(name: &str) -> Triple {
+    Triple {
+        group: String::new(),
+        kind: "A".to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+/// The part of a selection that a conversion of `name` to `to` takes.
+fn part_of(selector: &Selector, name: &str, to: &str, all: bool) -> Selector {
+    let conversion = Conversion {
+        hub: triple(name),
+        edge: triple(to),
+    };
+    let parts = selector.parts(&[(name, &conversion)].into(), all);
+    let mut part = Selector::default();
+    for taken in parts.into_values() {
+        part.extend(taken.selects);
+    }
+    part
 }
 
 /// `a` is `b` at the edge, and `b` is `c` there.
 #[test]
 fn what_one_conversion_renames_is_not_renamed_by_the_next() {
-    let mut naming = naming("a", "b");
-    naming.add("b", "c");
+    let naming = naming(&[("a", "b"), ("b", "c")]);
     for (named, expected) in [("a", "b"), ("b", "bc"), ("c", "c"), ("d", "d")] {
         let mut selector = Selector::default();
-        selector.add("shop", these(&[named]));
+        selector.own().add("shop", these(&[named]));
         selector.rename(&naming);
         let selects = |name: &&str| selector.selects(&ObjectName::new("shop", name)) == Selection::Full;
         let selected: String = ["a", "b", "c", "d"].into_iter().filter(selects).collect();
@@ -149,22 +174,22 @@ fn what_one_conversion_renames_is_not_renamed_by_the_next() {
 #[test]
 fn a_renamed_object_is_selected_under_its_other_name() {
     let mut selector = Selector::default();
-    selector.add("", these(&["a.denatured", "b"]));
-    selector.rename(&naming("a.denatured", "a"));
+    selector.own().add("", these(&["a.denatured", "b"]));
+    selector.rename(&naming(&[("a.denatured", "a")]));
     assert_eq!(selector.selects(&ObjectName::new("", "a")), Selection::Full);
     assert_eq!(selector.selects(&ObjectName::new("", "a.denatured")), Selection::None);
-    let part = selector.part_of("b", "c", true);
+    let part = part_of(&selector, "b", "c", true);
     assert_eq!(part.selects(&ObjectName::new("", "c")), Selection::Full);
     assert_eq!(part.selects(&ObjectName::new("", "a")), Selection::None);
-    selector.add("", these(&["*"]));
-    assert!(!selector.part_of("x", "x", true).is_empty());
-    assert!(selector.part_of("x", "x", false).is_empty());
+    selector.own().add("", these(&["*"]));
+    assert!(!part_of(&selector, "x", "x", true).is_empty());
+    assert!(part_of(&selector, "x", "x", false).is_empty());
 }
 
 #[test]
 fn a_star_among_names_means_all() {
     let mut selector = Selector::default();
-    selector.add("shop", these(&["a", "*"]));
+    selector.own().add("shop", these(&["a", "*"]));
     assert_eq!(selector.selects(&ObjectName::new("shop", "b")), Selection::Full);
     assert_eq!(selector.selects(&ObjectName::new("else", "b")), Selection::None);
 }
@@ -176,29 +201,31 @@ fn what_is_shared_selects_the_same() {
         let namespaces: BTreeSet<String> = (0..count).map(|index| format!("n{index}")).collect();
         let shared = |names: Names| Shared::new(Some(Rc::new(namespaces.clone())), Rc::new(names));
         let mut selector = Selector::default();
-        selector.share(shared(these(&["a", "b"])));
-        assert_eq!(selector.shared.is_empty(), count == 2, "{count}");
+        selector.own().share(shared(these(&["a", "b"])), 1);
+        assert_eq!(selector.own().shared.is_empty(), count == 2, "{count}");
         let selects = |selector: &Selector, namespace: &str, name: &str| {
             selector.selects(&ObjectName::new(namespace, name)) == Selection::Full
         };
         assert!(selects(&selector, "n1", "a") && !selects(&selector, "n1", "c") && !selects(&selector, "m", "a"));
         assert!(!selector.is_empty());
         assert_eq!(scopes(&selector, &[]).len(), if count == 2 { 2 } else { 1 });
-        selector.rename(&naming("a", "c"));
+        selector.rename(&naming(&[("a", "c")]));
         assert!(!selects(&selector, "n1", "a") && selects(&selector, "n1", "c"));
-        let part = selector.part_of("c", "d", false);
+        let part = part_of(&selector, "a", "d", false);
         assert!(selects(&part, "n1", "d") && !selects(&part, "n1", "b") && !selects(&part, "m", "d"));
-        assert!(selector.part_of("x", "d", true).is_empty());
+        assert!(part_of(&selector, "x", "d", true).is_empty());
         // All that is in them is more than before, and one that is added is listed alone where few are.
         let mut more = selector.clone();
-        more.share(shared(Names::All));
+        more.own().share(shared(Names::All), 1);
         assert!(!more.added_to(&selector).is_empty());
         assert!(more.added_to(&more).is_empty() && selector.added_to(&more).names.is_empty());
     }
     let mut everywhere = Selector::sparing(Some("own"));
     let many: Vec<String> = (0..=WRITTEN_OUT).map(|index| format!("a{index}")).collect();
-    everywhere.share(Shared::new(None, Rc::new(Names::from_list(&many))));
-    assert!(!everywhere.shared.is_empty());
+    everywhere
+        .own()
+        .share(Shared::new(None, Rc::new(Names::from_list(&many))), 1);
+    assert!(!everywhere.own().shared.is_empty());
     for (namespace, name, expected) in [
         ("shop", "a7", Selection::Full),
         ("shop", "b", Selection::None),
@@ -228,28 +255,34 @@ fn what_is_named_with_its_namespace_differs_where_that_matters() {
         assert_ne!(plain.selects(&it), Selection::Named);
     };
     check(&|_| {}, Selection::None);
-    check(&|all| all.add("default", Names::All), Selection::Full);
-    check(&|all| all.add("default", one()), Selection::Named);
+    check(&|all| all.own().add("default", Names::All), Selection::Full);
+    check(&|all| all.own().add("default", one()), Selection::Named);
     check(
         &|all| {
-            all.add("default", one());
-            all.add("default", Names::All);
+            all.own().add("default", one());
+            all.own().add("default", Names::All);
         },
         Selection::Named,
     );
-    check(&|all| all.share(Shared::new(None, Rc::new(one()))), Selection::Full);
     check(
-        &|all| all.share(Shared::new(Some(within("default")), Rc::new(one()))),
+        &|all| all.own().share(Shared::new(None, Rc::new(one())), 1),
+        Selection::Full,
+    );
+    check(
+        &|all| all.own().share(Shared::new(Some(within("default")), Rc::new(one())), 1),
         Selection::Named,
     );
     check(
-        &|all| all.share(Shared::new(Some(within("default")), Rc::new(Names::All))),
+        &|all| {
+            all.own()
+                .share(Shared::new(Some(within("default")), Rc::new(Names::All)), 1);
+        },
         Selection::Full,
     );
     // A config that names what others select with everything: it has to be read once more.
     let (mut old, mut new) = (Selector::default().telling_named(), Selector::default().telling_named());
-    old.add("default", Names::All);
-    new.add("default", Names::All);
-    new.add("default", one());
+    old.own().add("default", Names::All);
+    new.own().add("default", Names::All);
+    new.own().add("default", one());
     assert_eq!(new.added_to(&old).names, [it]);
 }

@@ -1,10 +1,12 @@
 //! The first step: all configs as one list of what they ask for, without knowing any server.
 
+mod conversions;
 mod merge;
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+pub use self::conversions::Conversions;
 use self::merge::Merge;
 
 use super::selector::{ALL, Names};
@@ -18,7 +20,7 @@ pub struct Wanted {
     /// What is asked for, in the order of the configs' names.
     pub entries: Vec<Entry>,
     /// Objects with another name at the edge, in order of precedence.
-    pub conversions: Vec<Conversion>,
+    pub conversions: Conversions,
     /// Types that were synced once: their copies may still be there.
     pub retained: BTreeSet<SyncedType>,
     /// Types, `resource.group`, of which people have confirmed the held deletes, though they are selected and the hub
@@ -84,7 +86,12 @@ pub enum Objects {
     /// In one namespace (`Some`), or cluster-scoped (`None`); a resource of the other scope does not belong there.
     In(Option<String>, Names),
     /// All that is in these namespaces.
-    Within(Rc<BTreeSet<String>>),
+    Within {
+        /// The namespaces.
+        namespaces: Rc<BTreeSet<String>>,
+        /// How many entries have the same.
+        entries: usize,
+    },
     /// Namespaces that have to exist for their contents, without their details.
     Implied(Rc<BTreeSet<String>>),
     /// In these namespaces, or cluster-scoped, as the type may be.
@@ -93,6 +100,8 @@ pub enum Objects {
         namespaces: Option<Rc<BTreeSet<String>>>,
         /// Names.
         names: Rc<Names>,
+        /// How many entries have the same namespaces and names: one for each resource that is named with them.
+        entries: usize,
     },
     /// In this namespace, or cluster-scoped, as the type may be; a namespaced one needs a namespace.
     Ref {
@@ -109,7 +118,7 @@ impl Objects {
         match self {
             Self::In(_, names) | Self::Ref { names, .. } => *names != Names::All,
             Self::Anywhere { names, .. } => **names != Names::All,
-            Self::Within(_) | Self::Implied(_) => false,
+            Self::Within { .. } | Self::Implied(_) => false,
         }
     }
 }
@@ -118,7 +127,7 @@ impl Objects {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The config as `Kind//name`.
-    pub config: String,
+    pub config: Rc<str>,
     /// The field in its spec, `namespacedObjects[0]`.
     pub field: String,
 }
@@ -211,11 +220,11 @@ impl Wanted {
         let mut wanted = Self::default();
         for config in syncer_configs {
             let config_name = format!("{}//{}", syncer_config::KIND, config.name);
-            Merge::new(&mut wanted, config_name).syncer_config(&config.spec);
+            Merge::new(&mut wanted, &config_name).syncer_config(&config.spec);
         }
         for config in edge_sync_configs {
             let config_name = format!("{}//{}", edge_sync_config::KIND, config.name);
-            let mut merge = Merge::new(&mut wanted, config_name);
+            let mut merge = Merge::new(&mut wanted, &config_name);
             merge.edge_sync_config(&config.spec);
             if renaming {
                 merge.conversions(&config.spec.conversions);
@@ -250,6 +259,11 @@ impl Conversion {
     /// True if both names are of one kind.
     pub(super) fn keeps_kind(&self) -> bool {
         (&self.hub.group, &self.hub.kind) == (&self.edge.group, &self.edge.kind)
+    }
+
+    /// Both kinds with their groups, hub first.
+    pub(super) fn kinds(&self) -> [(&str, &str); 2] {
+        [&self.hub, &self.edge].map(|triple| (&*triple.group, &*triple.kind))
     }
 
     /// The part that makes no sense, and why.

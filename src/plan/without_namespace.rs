@@ -21,7 +21,7 @@ impl Wanted {
         let within = |objects: &Objects| match objects {
             Objects::In(of, _) => of.as_deref() == Some(namespace),
             Objects::Ref { namespace: of, .. } => of == namespace,
-            Objects::Within(namespaces) => namespaces.contains(namespace),
+            Objects::Within { namespaces, .. } => namespaces.contains(namespace),
             Objects::Anywhere { namespaces, .. } => namespaces.as_ref().is_none_or(|all| all.contains(namespace)),
             Objects::Implied(_) => false,
         };
@@ -41,7 +41,7 @@ fn is_of_namespaces(types: &Types) -> bool {
 fn names(objects: &Objects, namespace: &str) -> bool {
     let contains = |names: &Names| names.contains(namespace) || names.contains(ALL);
     match objects {
-        Objects::Within(_) => false,
+        Objects::Within { .. } => false,
         Objects::Implied(namespaces) => namespaces.contains(namespace),
         Objects::Anywhere { names, .. } => contains(names),
         Objects::In(_, names) | Objects::Ref { names, .. } => contains(names),

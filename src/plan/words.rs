@@ -86,7 +86,7 @@ pub(super) fn bad_reference(item: &Ref) -> Option<(&'static str, String)> {
 
 /// True if a conversion may use these words.
 pub(super) fn are_usable(group: &str, kind: &str, name: &str) -> bool {
-    bad_group(group).is_none() && is_path_segment(kind) && is_path_segment(name)
+    bad_group(group).is_none() && is_word(kind) && is_path_segment(name)
 }
 
 /// The names of a list that objects of the group may have, and what is wrong with the others: one sentence, however many

@@ -1,13 +1,14 @@
 //! What a source that polls remembers of the objects it has reported: two numbers each, no names.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _};
 
 use crate::cluster::ObjectName;
 
 /// Objects and the versions at which they are known.
 ///
 /// Where two names have the same hash, each poll finds one of them changed: that costs a request, and loses nothing.
+/// Nobody can choose such names, since each process hashes in another way.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     /// By the hash of a name: the version, and in the lowest bit the round that named the object last.
@@ -44,7 +45,8 @@ impl Memory {
 
     /// The list names the object. True if it is known at this version.
     pub(super) fn is_named(&mut self, name: &ObjectName, version: u64) -> bool {
-        let Some(known) = self.known.get_mut(&hash_of(name)) else {
+        let hash = self.hash_of(name);
+        let Some(known) = self.known.get_mut(&hash) else {
             return false;
         };
         *known = *known & !1 | self.round;
@@ -53,12 +55,16 @@ impl Memory {
 
     /// The engine has the object at this version.
     pub(super) fn insert(&mut self, name: &ObjectName, version: u64) {
-        self.known.insert(hash_of(name), version << 1 | self.round);
+        self.known.insert(self.hash_of(name), version << 1 | self.round);
     }
 
     /// The engine knows nothing of the object.
     pub(super) fn remove(&mut self, name: &ObjectName) {
-        self.known.remove(&hash_of(name));
+        self.known.remove(&self.hash_of(name));
+    }
+
+    fn hash_of(&self, name: &ObjectName) -> u64 {
+        self.known.hasher().hash_one(name)
     }
 }
 
@@ -67,7 +73,7 @@ pub(super) fn version_of(resource_version: &str) -> u64 {
     resource_version.parse().unwrap_or_else(|_| hash_of(resource_version))
 }
 
-fn hash_of(value: impl Hash) -> u64 {
+fn hash_of(value: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()

@@ -90,6 +90,39 @@ async fn words_that_are_endless_or_no_names_neither_end_the_syncer_nor_stop_the_
     );
 }
 
+/// Each entry was compared with each conversion: the loop stood still for half a minute, and again with each change.
+#[tokio::test]
+async fn the_largest_config_holds_up_no_other() {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a"], &json!({})).await;
+    select(&hub, &config_maps(&shop, &["*"])).await;
+    let mut syncer = pair.syncer(&[]);
+    arrives(&edge, "v1", "configmaps", &shop, "a").await;
+    let named = |kind: &str, name: String| json!({"version": "v1", "kind": kind, "name": name});
+    let entry = |index: usize| {
+        let mut entry = named("ConfigMap", format!("e{index}"));
+        entry["namespace"] = json!(shop);
+        entry
+    };
+    let conversion = |index: usize| {
+        let kind = if index.is_multiple_of(2) { "ConfigMap" } else { "Secret" };
+        json!({"upstream": named("ConfigMap", format!("h{index}")), "downstream": named(kind, format!("c{index}"))})
+    };
+    let entries: Vec<Value> = (0..11_000).map(entry).collect();
+    let conversions: Vec<Value> = (0..4000).map(conversion).collect();
+    let spec = json!({"downSyncedResources": entries, "conversions": conversions});
+    hub.create(&edge_sync_config("large", spec)).await;
+    // It is followed: this object is in no other config's words.
+    hub.create(&config_map(&shop, "h2", json!({}))).await;
+    arrives(&edge, "v1", "configmaps", &shop, "c2").await;
+    for name in ["b", "c"] {
+        hub.create(&config_map(&shop, name, json!({}))).await;
+        arrives(&edge, "v1", "configmaps", &shop, name).await;
+    }
+    later_configs_are_followed(&hub, &edge, &shop).await;
+    assert!(syncer.is_running());
+}
+
 /// The CRDs refuse such words, where they are new enough.
 #[tokio::test]
 async fn the_definitions_refuse_endless_words() {

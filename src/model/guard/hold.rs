@@ -197,7 +197,7 @@ impl Hold {
         let Self { reason, token, .. } = self;
         let words = match reason {
             Reason::WentBack { resource, from, to } => format!("{resource} {from} {to}"),
-            Reason::TooMany { doomed, of } => format!("{} {}", doomed.max(&held), of.max(&held)),
+            Reason::TooMany { doomed, of } => format!("{} {}", doomed.max(&held), of.max(doomed).max(&held)),
             Reason::OtherCluster { .. } | Reason::Withdrawn { .. } | Reason::NotEmpty { .. } => return None,
         };
         Some(format!("{direction} {} {token} {words}\n", reason.word()))

@@ -276,6 +276,34 @@ fn a_heartbeat_on_a_config_changes_nothing_that_is_read() {
     assert!(bench.log.is_empty(), "{:?}", bench.log);
 }
 
+/// Planning it once is fast; a hub on which something edits its configs all the time must not leave time for nothing else.
+#[test]
+fn hundreds_of_changes_of_large_configs_are_planned_together() {
+    let mut bench = Bench::new();
+    bench.run();
+    let large = |edit: usize| {
+        let namespaces: Vec<Value> = (0..600)
+            .map(|index| json!({"namespace": format!("n{index}"), "names": [format!("a{edit}")]}))
+            .collect();
+        let resource =
+            json!({"group": "", "resource": "configmaps", "apiVersion": "v1", "objectsByNamespace": namespaces});
+        config("all", &json!({"namespacedObjects": [resource]}))
+    };
+    bench.configure(&[large(0)]);
+    let is_planned = |bench: &Bench| !bench.model.selecting.changed;
+    assert!(is_planned(&bench), "the first at once");
+    let mut plans = 0;
+    for edit in 1..=300 {
+        bench.config_says(&large(edit));
+        plans += usize::from(is_planned(&bench));
+        bench.pass(Duration::from_millis(1));
+        plans += usize::from(is_planned(&bench));
+    }
+    assert!((1..=10).contains(&plans), "{plans} plans");
+    bench.pass(SECOND);
+    assert!(is_planned(&bench), "and the last in the end");
+}
+
 #[test]
 fn a_conversion_gives_the_copy_another_name() {
     let mut bench = Bench::new();

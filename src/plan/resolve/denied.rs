@@ -1,13 +1,21 @@
 //! Types that the edge's owner does not allow, and those that are never synced: nothing is planned of them, so that no
 //! server is asked about them.
 
+use std::collections::BTreeSet;
+
 use super::{Draft, Resolver};
 use crate::cluster::qualified;
 use crate::plan::bounds::FLAG;
 use crate::plan::selector::ALL;
-use crate::plan::wanted::{Entry, Objects, SyncedType, Types};
+use crate::plan::wanted::{Entry, Objects, SyncedType, Types, Wanted};
 use crate::plan::words::{is_never_synced, is_never_synced_unnamed};
 use crate::plan::{Direction, Place};
+
+/// Groups at the hub of which a conversion gives objects another kind.
+pub(super) fn converted(wanted: &Wanted) -> BTreeSet<&str> {
+    let between = wanted.conversions.iter().filter(|conversion| !conversion.keeps_kind());
+    between.map(|conversion| &*conversion.hub.group).collect()
+}
 
 impl Resolver<'_> {
     /// True if all that an entry names is denied, as far as the entry itself says.
@@ -49,8 +57,7 @@ impl Resolver<'_> {
     /// True if what an entry names by this plural or kind is denied. What a conversion may give another kind is judged by what
     /// it is at the edge, once that is known.
     pub(super) fn denies(&mut self, entry: &Entry, group: &str, name: &str) -> bool {
-        let mut conversions = self.wanted.conversions.iter();
-        if conversions.any(|conversion| !conversion.keeps_kind() && conversion.hub.group == group) {
+        if self.converted.contains(group) {
             return false;
         }
         let Some(why) = self.filter.refuses_named(group, name) else {
@@ -73,7 +80,7 @@ impl Resolver<'_> {
     }
 
     /// The same of a type that is about to be planned, by its type at the edge.
-    pub(super) fn denies_draft(&mut self, direction: Direction, draft: &Draft) -> bool {
+    pub(super) fn denies_draft(&mut self, direction: Direction, draft: &Draft<'_>) -> bool {
         let at_edge = match direction {
             Direction::Down => &draft.copy.resource,
             Direction::Up => &draft.origin.resource,

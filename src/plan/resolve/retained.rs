@@ -1,13 +1,104 @@
 //! Types that were synced once: their copies may still be there, whatever the configs say now.
 
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use super::lookup::Lookup;
 use super::{Draft, Resolver, key};
 use crate::cluster::discovery::ServedResource;
 use crate::cluster::{ResourceType, Side, may_be_a_crd, qualified};
 use crate::plan::naming::Naming;
 use crate::plan::planned::{Absence, CopiesOf, Pair, Selects};
-use crate::plan::wanted::{Entry, SyncedType, Types};
+use crate::plan::wanted::{Origins, SyncedType, Types, Wanted};
 use crate::plan::words::is_never_synced_unnamed;
-use crate::plan::{Direction, Place, Selector};
+use crate::plan::{Direction, Place, Selector, steps};
+
+/// What the entries name, so that each type that was synced is looked up in it.
+#[derive(Default)]
+pub(super) struct Selected<'a> {
+    /// The first place of each config that names a resource by its plural, or all of a group (without one).
+    places: BTreeMap<(Direction, &'a str, Option<&'a str>), Vec<&'a Place>>,
+    kinds: BTreeSet<(Direction, &'a str, &'a str)>,
+    /// Versions and kinds that are named for downsync, by group.
+    down: BTreeMap<&'a str, BTreeSet<(&'a str, &'a str)>>,
+    /// What they are served as, once that is needed.
+    served: BTreeMap<&'a str, ServedKinds<'a>>,
+    /// Types, by group and plural, of which there may be copies of the same kind.
+    retained: BTreeSet<(&'a str, &'a str)>,
+}
+
+/// The kinds of a group that entries name.
+#[derive(Default)]
+struct ServedKinds<'a> {
+    /// A side serves them under these plurals.
+    resources: BTreeSet<&'a str>,
+    /// No side serves some of them, so that their plurals are not known.
+    are_unknown: bool,
+}
+
+impl<'a> Selected<'a> {
+    pub(super) fn of(wanted: &'a Wanted) -> Self {
+        let mut selected = Self::default();
+        if wanted.retained.is_empty() {
+            return selected;
+        }
+        for entry in &wanted.entries {
+            let mut note = |group, resource| {
+                let key = (entry.direction, group, resource);
+                let places: &mut Vec<&Place> = selected.places.entry(key).or_default();
+                if places.last().is_none_or(|last| last.config != entry.place.config) {
+                    places.push(&entry.place);
+                }
+            };
+            match &entry.types {
+                Types::Plural { group, resource, .. } => note(&**group, Some(&**resource)),
+                Types::Group(group) => note(group, None),
+                Types::Kind { group, version, kind } => {
+                    selected.kinds.insert((entry.direction, group, kind));
+                    if entry.direction == Direction::Down {
+                        selected.down.entry(group).or_default().insert((version, kind));
+                    }
+                }
+            }
+        }
+        let same = wanted
+            .retained
+            .iter()
+            .filter(|known| known.direction == Direction::Down);
+        let same = same.filter(|known| known.of.is_none());
+        selected.retained = same.map(|known| (&*known.group, &*known.resource)).collect();
+        selected
+    }
+
+    /// Where entries name the type of the origins by its plural or its group.
+    fn places_of(&self, known: &SyncedType) -> Vec<&'a Place> {
+        let (group, resource) = known.origin();
+        let by_plural = self.places.get(&(known.direction, group, Some(resource)));
+        let by_group = self.places.get(&(known.direction, group, None));
+        let by_group = by_group.filter(|_| !is_never_synced_unnamed(group, resource));
+        by_plural.into_iter().chain(by_group).flatten().copied().collect()
+    }
+
+    /// True if one of the kinds that are named in a group may be this resource, as far as both sides are known.
+    fn may_be(&mut self, sides: [&Lookup<'a>; 2], group: &str, resource: &str) -> bool {
+        let Some((&group, kinds)) = self.down.get_key_value(group) else {
+            return false;
+        };
+        let served = self.served.entry(group).or_insert_with(|| {
+            let mut served = ServedKinds::default();
+            for (version, kind) in kinds {
+                steps::one();
+                match sides.iter().find_map(|side| side.find_kind(group, version, kind)) {
+                    Some(found) => _ = served.resources.insert(&found.resource.resource),
+                    None => served.are_unknown = true,
+                }
+            }
+            served
+        });
+        served.are_unknown || served.resources.contains(resource)
+    }
+}
 
 impl<'a> Resolver<'a> {
     /// Plans a type that was synced and that nothing asks for any more, with an empty selection: its copies are read
@@ -30,14 +121,16 @@ impl<'a> Resolver<'a> {
         if is_selected || !both_know {
             return;
         }
-        let copy = self.find_at(direction.copy(), &known.group, version, &known.resource);
-        let scope = copy.as_ref().map(|copy| copy.resource.namespaced);
-        let is_it = |origin: &ServedResource| scope.is_none_or(|namespaced| origin.resource.namespaced == namespaced);
-        let served = self.find_at(direction.origin(), of_group, version, of_resource);
+        let at_copies = self.at(direction.copy());
+        let copy = at_copies.find_at(&known.group, version, &known.resource);
+        let scope = copy.map(|copy| copy.resource.namespaced);
+        let is_it = |origin: &&ServedResource| scope.is_none_or(|namespaced| origin.resource.namespaced == namespaced);
+        let served = self.at(direction.origin()).find_at(of_group, version, of_resource);
         let is_served = served.is_some();
         let origin = served.filter(is_it);
         if origin.is_none() {
-            let missing = self.missing(direction.origin(), direction, of_group, version, of_resource, None);
+            let what = [of_group, version, of_resource];
+            let missing = self.missing(direction.origin(), direction, what, None);
             if let (true, Some(namespaced)) = (is_served, scope) {
                 missing.absence = Absence::Scope { namespaced };
             }
@@ -49,23 +142,23 @@ impl<'a> Resolver<'a> {
             // As for copies of the same kind: what is selected at the hub and not served there may come back.
             if let Some(ServedResource { resource, .. }) = copy {
                 let kind = known.of.as_ref().map_or(&*resource.kind, |of| &*of.kind);
-                self.has_vanished(of_type, qualified(of_group, kind), resource);
+                self.has_vanished(of_type, qualified(of_group, kind), resource.clone());
             }
             return;
         }
         let Some(copy) = copy else {
-            let (group, resource) = (&known.group, &known.resource);
-            self.missing(direction.copy(), direction, group, version, resource, None);
+            let what = [&*known.group, version, &*known.resource];
+            self.missing(direction.copy(), direction, what, None);
             return;
         };
         self.draft_retained(known, origin, copy);
     }
 
     /// Drafts a plan without a selection, for the copies that there still are.
-    fn draft_retained(&mut self, known: &'a SyncedType, origin: Option<ServedResource>, copy: ServedResource) {
+    fn draft_retained(&mut self, known: &'a SyncedType, origin: Option<&'a ServedResource>, copy: &'a ServedResource) {
         let direction = known.direction;
         let gone_at_origin = origin.is_none();
-        let Some(origin) = origin.or_else(|| as_it_was(known, &copy)) else {
+        let Some(origin) = origin.map_or_else(|| as_it_was(known, copy), |origin| Some(Cow::Borrowed(origin))) else {
             return;
         };
         let places = if gone_at_origin {
@@ -80,8 +173,8 @@ impl<'a> Resolver<'a> {
             Direction::Up => (key(&copy.resource), of),
         };
         let naming = match known.of {
-            Some(_) => Naming::of_pair(),
-            None => Naming::default(),
+            Some(_) => Rc::new(Naming::of_pair()),
+            None => Rc::default(),
         };
         self.drafts
             .entry(Pair { direction, hub, edge })
@@ -90,6 +183,7 @@ impl<'a> Resolver<'a> {
                 gone_at_origin,
                 copy,
                 selector: Selector::default(),
+                has_all_of_group: false,
                 naming,
                 places,
             });
@@ -110,41 +204,33 @@ impl<'a> Resolver<'a> {
     }
 
     /// True if a config names a kind of the same group that no side serves, so that it may be this one.
-    fn may_select(&self, known: &SyncedType) -> bool {
+    fn may_select(&mut self, known: &SyncedType) -> bool {
         let (of_group, of_resource) = known.origin();
-        let may = |entry: &Entry| match &entry.types {
-            Types::Kind { group, version, kind } if group == of_group && known.of.is_none() => {
-                let find = |side| self.discovery(side).find_kind(group, version, kind);
-                let found = find(Side::Hub).or_else(|| find(Side::Edge));
-                found.is_none_or(|served| served.resource.resource == of_resource)
-            }
-            _ => false,
-        };
-        let mut entries = self.wanted.entries.iter();
-        entries.any(|entry| entry.direction == Direction::Down && may(entry))
+        let sides = [&self.hub, &self.edge];
+        known.of.is_none() && self.selected.may_be(sides, of_group, of_resource)
     }
 
     /// True if a config asks for the type that these copies are made from, also if the edge does not allow copies of the
     /// same kind.
     fn selects_origins(&self, known: &SyncedType) -> bool {
+        steps::one();
         let (group, resource) = known.origin();
-        let by_kind = |entry: &Entry| match (&entry.types, &known.of) {
-            (Types::Kind { group: of, kind, .. }, Some(origins)) => (of, kind) == (&origins.group, &origins.kind),
-            _ => false,
+        let by_kind = |of: &Origins| {
+            let kind = (known.direction, &*of.group, &*of.kind);
+            self.selected.kinds.contains(&kind)
         };
-        let mut entries = self.wanted.entries.iter();
         self.versions.contains_key(&(known.direction, group, resource))
-            || entries
-                .any(|entry| entry.direction == known.direction && (names_origins(entry, known) || by_kind(entry)))
+            || !self.selected.places_of(known).is_empty()
+            || known.of.as_ref().is_some_and(by_kind)
     }
 
     /// Notes a selected type that the hub does not serve, if there may be copies of it, as these are at the edge.
     pub(super) fn vanished(&mut self, copies: &ResourceType) {
-        let (resource, wanted) = (copies.qualified(), self.wanted);
-        let is_it = |known: &SyncedType| {
-            known.direction == Direction::Down && known.of.is_none() && known.qualified() == resource
-        };
-        if wanted.retained.iter().any(is_it) && !wanted.let_go.contains(&resource) {
+        if !self.selected.retained.contains(&(&copies.group, &copies.resource)) {
+            return;
+        }
+        let resource = copies.qualified();
+        if !self.wanted.let_go.contains(&resource) {
             self.has_vanished(resource, qualified(&copies.group, &copies.kind), copies.clone());
         }
     }
@@ -158,45 +244,30 @@ impl<'a> Resolver<'a> {
     }
 
     /// Where a type is selected that the edge does not serve, so that the version to select it at is not known.
-    fn places_of(&self, known: &SyncedType) -> Vec<Place> {
-        let selects = |entry: &&Entry| {
-            let is_up = entry.direction == Direction::Up && known.direction == Direction::Up;
-            is_up && names_origins(entry, known)
-        };
-        let entries = self.wanted.entries.iter().filter(selects);
-        entries.map(|entry| entry.place.clone()).collect()
-    }
-}
-
-/// True if an entry names the type of the origins by its plural or its group.
-fn names_origins(entry: &Entry, known: &SyncedType) -> bool {
-    let (group, resource) = known.origin();
-    match &entry.types {
-        Types::Plural {
-            group: of,
-            resource: plural,
-            ..
-        } => of == group && plural == resource,
-        Types::Group(of) => of == group && !is_never_synced_unnamed(group, resource),
-        Types::Kind { .. } => false,
+    fn places_of(&self, known: &SyncedType) -> Vec<&'a Place> {
+        match known.direction {
+            Direction::Down => Vec::new(),
+            Direction::Up => self.selected.places_of(known),
+        }
     }
 }
 
 /// The type of the origins of what was synced once, which their side no longer serves; `None` if its kind was not kept,
 /// which the marks of copies of another kind contain.
-fn as_it_was(known: &SyncedType, copy: &ServedResource) -> Option<ServedResource> {
-    let mut origin = copy.clone();
-    if let Some(of) = &known.of {
-        if of.kind.is_empty() {
-            return None;
-        }
-        origin.resource = ResourceType {
-            group: of.group.clone(),
-            version: known.version.clone(),
-            resource: of.resource.clone(),
-            kind: of.kind.clone(),
-            namespaced: copy.resource.namespaced,
-        };
+fn as_it_was<'a>(known: &SyncedType, copy: &'a ServedResource) -> Option<Cow<'a, ServedResource>> {
+    let Some(of) = &known.of else {
+        return Some(Cow::Borrowed(copy));
+    };
+    if of.kind.is_empty() {
+        return None;
     }
-    Some(origin)
+    let mut origin = copy.clone();
+    origin.resource = ResourceType {
+        group: of.group.clone(),
+        version: known.version.clone(),
+        resource: of.resource.clone(),
+        kind: of.kind.clone(),
+        namespaced: copy.resource.namespaced,
+    };
+    Some(Cow::Owned(origin))
 }

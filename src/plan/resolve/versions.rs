@@ -20,6 +20,7 @@ type LackingFields = (&'static str, &'static str, &'static [&'static str], &'sta
 const LACKING_FIELDS: &[LackingFields] = &[("autoscaling", "horizontalpodautoscalers", &["v1", "v2beta1"], "v2")];
 
 /// A resource that an entry names, at a version.
+#[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) entry: &'a Entry,
     pub(super) group: &'a str,
@@ -49,7 +50,7 @@ impl<'a> Resolver<'a> {
 
     fn choose(&mut self, (direction, group, resource): Named<'a>, versions: &BTreeSet<&'a str>) -> Option<&'a str> {
         let side = direction.origin();
-        let (origin, copy) = (self.discovery(side), self.discovery(direction.copy()));
+        let (origin, copy) = (self.at(side), self.at(direction.copy()));
         let serving = |version: &&&str| origin.find(group, version, resource).is_some();
         let served: Vec<&str> = versions.iter().filter(serving).copied().collect();
         match served[..] {
@@ -63,7 +64,7 @@ impl<'a> Resolver<'a> {
                 at_copies.next().copied().filter(|_| all)
             }
             _ => {
-                let order = origin.versions(group);
+                let order = origin.discovery.versions(group);
                 let is_listed = |version: &&str| order.iter().flatten().any(|listed| listed == version);
                 if !served.iter().all(is_listed) {
                     // The list is from before one of them.
@@ -88,7 +89,7 @@ impl<'a> Resolver<'a> {
             return version;
         };
         for side in [Side::Hub, Side::Edge] {
-            let served = self.discovery(side);
+            let served = self.at(side);
             if served.knows(group, whole) && served.find(group, whole, resource).is_none() {
                 let name = qualified(group, resource);
                 let why = format!(
@@ -115,7 +116,7 @@ impl<'a> Resolver<'a> {
             return None;
         }
         let sides = [direction.origin(), direction.copy()];
-        let served = sides.map(|side| self.discovery(side).find(group, version, resource).is_some());
+        let served = sides.map(|side| self.at(side).find(group, version, resource).is_some());
         if served == [false; 2] {
             for side in sides {
                 self.missing_everywhere(side, entry, group, version, resource);
@@ -128,7 +129,8 @@ impl<'a> Resolver<'a> {
             let does = if served[0] { "prefers" } else { "serves" };
             if !served[0] {
                 let place = Some(&entry.place);
-                self.missing(side, direction, group, version, resource, place).absence = Absence::Version;
+                let what = [group, version, resource];
+                self.missing(side, direction, what, place).absence = Absence::Version;
             }
             let name = qualified(group, resource);
             let why = format!(
@@ -142,10 +144,9 @@ impl<'a> Resolver<'a> {
     /// What an entry may mean by a word that its group does not have at its version, if either side has something like it.
     pub(super) fn meant(&self, entry: &Entry, group: &str, version: &str, word: &str) -> Option<String> {
         let sides = [entry.direction.origin(), entry.direction.copy()];
-        let served = sides
+        let meant = sides
             .into_iter()
-            .flat_map(|side: Side| self.discovery(side).of_group(group));
-        let meant = served.filter(|served| served.answers_to(word));
+            .flat_map(|side: Side| self.at(side).answering_to(group, word));
         // What is served at that version first.
         let meant = meant.min_by_key(|served| served.resource.version != version)?;
         let name = match entry.types {

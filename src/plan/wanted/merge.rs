@@ -15,12 +15,15 @@ const NOTHING: &str = "is empty; the entry selects nothing";
 /// One config that is being merged.
 pub(super) struct Merge<'a> {
     wanted: &'a mut Wanted,
-    config: String,
+    config: Rc<str>,
 }
 
 impl<'a> Merge<'a> {
-    pub(super) fn new(wanted: &'a mut Wanted, config: String) -> Self {
-        Self { wanted, config }
+    pub(super) fn new(wanted: &'a mut Wanted, config: &str) -> Self {
+        Self {
+            wanted,
+            config: config.into(),
+        }
     }
 
     pub(super) fn syncer_config(&mut self, spec: &syncer_config::Spec) {
@@ -70,10 +73,12 @@ impl<'a> Merge<'a> {
         // Every resource shares them.
         let namespaces = Rc::new(namespaces);
         self.imply("namespaceScope.namespaces", &namespaces);
+        let entries = scope.resources.len();
         for (index, resource) in scope.resources.iter().enumerate() {
             let field = format!("namespaceScope.resources[{index}]");
             if self.accept(&field, resource) {
-                self.downsync(&field, resource, Objects::Within(Rc::clone(&namespaces)));
+                let namespaces = Rc::clone(&namespaces);
+                self.downsync(&field, resource, Objects::Within { namespaces, entries });
             }
         }
     }
@@ -113,6 +118,7 @@ impl<'a> Merge<'a> {
             let objects = Objects::Anywhere {
                 namespaces: namespaces.clone(),
                 names: Rc::clone(&names),
+                entries: item.resources.len(),
             };
             self.entry(Direction::Up, &format!("{field}.resources[{index}]"), types, objects);
         }
@@ -173,21 +179,14 @@ impl<'a> Merge<'a> {
                 self.problem(&format!("{field}.{part}"), why);
                 continue;
             }
-            if self.wanted.conversions.contains(&conversion) {
-                continue;
-            }
-            let contradicts = |known: &&Conversion| known.hub == conversion.hub || known.edge == conversion.edge;
-            match self.wanted.conversions.iter().find(contradicts) {
-                Some(first) => {
-                    let why = format!(
-                        "contradicts another conversion, of {} to {}, which comes first by the names of the configs and is \
-                         used",
-                        first.hub, first.edge
-                    );
-                    self.problem(&field, &why);
-                }
-                None => self.wanted.conversions.push(conversion),
-            }
+            let why = self.wanted.conversions.add(conversion).err().map(|first| {
+                format!(
+                    "contradicts another conversion, of {} to {}, which comes first by the names of the configs and is \
+                     used",
+                    first.hub, first.edge
+                )
+            });
+            self.note(&field, why.as_deref());
         }
     }
 
@@ -270,7 +269,7 @@ impl<'a> Merge<'a> {
             types,
             objects,
             place: Place {
-                config: self.config.clone(),
+                config: Rc::clone(&self.config),
                 field: field.to_owned(),
             },
         });
@@ -279,7 +278,7 @@ impl<'a> Merge<'a> {
     fn problem(&mut self, field: &str, message: &str) {
         let problem = Problem {
             place: Place {
-                config: self.config.clone(),
+                config: Rc::clone(&self.config),
                 field: field.to_owned(),
             },
             message: message.to_owned(),
