@@ -18,6 +18,7 @@ use std::time::Duration;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::cluster::{Cluster, Side};
@@ -199,7 +200,7 @@ impl<'a> Shell<'a> {
                 Some((id, event)) = self.inlets.control.recv() => Event::Source(id, event),
                 Some((id, event)) = self.inlets.copies.recv() => Event::Source(id, event),
                 Some((id, event)) = self.inlets.origins.recv(), if has_room => Event::Source(id, event),
-                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => Event::Due,
+                () = come_due(due.unwrap_or_else(Instant::now)), if due.is_some() => Event::Due,
             };
             if model.handle(event, self.moment())? == Course::Again {
                 return Ok(End::Again);
@@ -231,4 +232,11 @@ impl<'a> Shell<'a> {
         let source = source::start(cluster, reading, mode, id, events);
         self.sources.insert(id, source);
     }
+}
+
+/// Waits until then. What is due at once waits until all other tasks have had their turn: a large plan is followed in
+/// several turns of the loop, and meanwhile the Lease is renewed and probes are answered.
+async fn come_due(due: Instant) {
+    yield_now().await;
+    sleep_until(due).await;
 }

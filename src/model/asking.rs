@@ -361,6 +361,7 @@ impl Model {
 
     /// A type is not served any more: what was known of its group version is void.
     pub(super) fn void_discovery_of(&mut self, side: Side, resource: &ResourceType) {
+        self.drop_resolved();
         let group_version = (resource.group.clone(), resource.version.clone());
         self.asking(side).discovery.known.remove(&group_version);
         self.ask_again_soon(side);

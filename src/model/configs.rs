@@ -13,7 +13,7 @@ use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
 use crate::cluster::{Error, Scope, Side};
 use crate::logging::log_line;
-use crate::plan::{Missing, Place, Problem, SyncedType, Unknown, Wanted};
+use crate::plan::{Missing, Place, Plan, Problem, SyncedType, Unknown, Wanted};
 use crate::report::{Subject, Topic};
 use crate::source::SourceId;
 use crate::source::{Reading, Style};
@@ -65,6 +65,24 @@ enum ConfigsKnown {
     Yes,
 }
 
+/// A large plan, which is made and followed in several turns of the loop.
+#[derive(Default)]
+pub(super) struct Turns {
+    pub(super) plan: Option<Unfollowed>,
+    /// What such a plan is made of has changed before it was followed: the next one is followed at once.
+    pub(super) overtaken: bool,
+    /// A part of the planning was done while the event of this turn was handled.
+    pub(super) had_one: bool,
+}
+
+/// A plan that is to be followed in a later turn of the loop.
+pub(super) enum Unfollowed {
+    /// Nothing was done with it.
+    Resolved(Plan),
+    /// What cannot be followed of it has been logged.
+    Reported(Plan),
+}
+
 /// The configs, and what they ask for.
 #[derive(Default)]
 pub(super) struct SelectedConfigs {
@@ -74,8 +92,11 @@ pub(super) struct SelectedConfigs {
     known: BTreeMap<ConfigKind, ConfigsKnown>,
     /// How often in a row the hub has said that it does not serve a kind.
     not_served: BTreeMap<ConfigKind, u32>,
-    /// The configs have changed since the plan was made.
+    /// The configs have changed since the plan was made that is followed.
     pub(super) changed: bool,
+    /// They have been put together since.
+    pub(super) merged: bool,
+    pub(super) turns: Turns,
     /// What changes before then is planned together: the last plan was large.
     pub(super) pause_until: Option<Instant>,
     pub(super) wanted: Wanted,
@@ -158,6 +179,16 @@ impl SelectedConfigs {
         ConfigKind::ALL.into_iter().filter(is_in_doubt)
     }
 
+    /// The configs have changed.
+    fn change(&mut self) {
+        (self.changed, self.merged) = (true, false);
+    }
+
+    /// True between the turns in which a large plan is made and followed.
+    pub(super) fn is_in_turns(&self) -> bool {
+        self.turns.plan.is_some() || self.changed && self.merged
+    }
+
     /// Puts the configs together, which have changed.
     pub(super) fn merge(&mut self, renaming: bool) {
         let syncer_configs = self.configs.values().filter_map(|known| match &known.config {
@@ -169,6 +200,7 @@ impl SelectedConfigs {
             Config::SyncerConfig(_) => None,
         });
         self.wanted = Wanted::from_configs(syncer_configs, edge_sync_configs, renaming);
+        self.merged = true;
     }
 }
 
@@ -240,7 +272,7 @@ impl Model {
                 self.selecting.unreadable.insert(name, problem);
             }
         }
-        self.selecting.changed = true;
+        self.selecting.change();
         if self.selecting.are_known() && self.selecting.listing.is_empty() {
             self.replan();
         }
@@ -288,7 +320,7 @@ impl Model {
     fn remove_config(&mut self, name: &ConfigName) {
         self.selecting.unreadable.remove(name);
         self.selecting.configs.remove(name);
-        self.selecting.changed = true;
+        self.selecting.change();
         self.heartbeat.remove(name);
         self.report.clear(&name.0.heartbeat_on(&name.1));
         self.config_confirms(name.0.of_name(&name.1), None, false);

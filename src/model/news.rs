@@ -99,9 +99,14 @@ impl Model {
                 );
             },
         );
-        let all = by_key(plan.missing.iter());
+        let over: Vec<_> = known.iter().filter(|(key, _)| !now.contains_key(*key)).collect();
+        let all = if over.is_empty() {
+            BTreeMap::new()
+        } else {
+            by_key(plan.missing.iter())
+        };
         let mut became: BTreeMap<Became, Vec<&Missing>> = BTreeMap::new();
-        for (key, missing) in known.iter().filter(|(key, _)| !now.contains_key(*key)) {
+        for (key, missing) in over {
             let of = what_became_of(
                 missing,
                 all.get(key).map(|now| now.absence),
@@ -115,6 +120,7 @@ impl Model {
         log_served(served);
         log_deselected(deselected);
         self.selecting.unsure = unsure.into_iter().cloned().collect();
+        self.selecting.missing.clone_from(&plan.missing);
     }
 }
 
@@ -122,11 +128,7 @@ impl Model {
 type Key<'a> = (Side, Direction, &'a str, &'a str, &'a str, Option<&'a str>);
 
 fn by_key<'a>(missing: impl Iterator<Item = &'a Missing>) -> BTreeMap<Key<'a>, &'a Missing> {
-    let mut by_key = BTreeMap::new();
-    for missing in missing {
-        by_key.insert(missing.key(), missing);
-    }
-    by_key
+    missing.map(|missing| (missing.key(), missing)).collect()
 }
 
 fn placed(missing: &Missing) -> Option<(&Place, &Missing)> {

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::asking::is_gone;
+use super::configs::Unfollowed;
 use super::timers::Timer;
 use super::{Model, TypeId, TypeState};
 use crate::cluster::discovery::Discovery;
@@ -25,19 +26,30 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 impl Model {
     /// Makes the running sources what configs and discovery say: at once, unless that is much and was done just now.
     pub(super) fn replan(&mut self) {
+        self.drop_resolved();
         match self.selecting.pause_until {
             Some(end) if end > self.now => self.timers.set(Timer::Plan, end),
             _ => self.plan(),
         }
     }
 
-    /// Plans what has changed in the pause after the last plan, however much that is.
+    /// What a plan is made of has changed: one that is not followed yet is void.
+    pub(super) fn drop_resolved(&mut self) {
+        let turns = &mut self.selecting.turns;
+        turns.overtaken |= turns.plan.take().is_some();
+    }
+
+    /// Plans what has changed in the pause after the last plan, however much that is, or continues with a large plan.
     pub(super) fn plan_what_is_due(&mut self) {
-        if self.timers.fires(Timer::Plan, self.now) {
+        let had_one = std::mem::take(&mut self.selecting.turns.had_one);
+        if !had_one && self.timers.fires(Timer::Plan, self.now) {
             self.plan();
+            self.selecting.turns.had_one = false;
         }
     }
 
+    /// Puts the configs together, resolves what they ask for, logs what cannot be followed, and follows the plan. Where that
+    /// is much, each of them has a turn of the loop: between them, all else is served.
     fn plan(&mut self) {
         let Some(retained) = self.record.types() else {
             return; // Which copies may exist is not known yet.
@@ -46,9 +58,26 @@ impl Model {
             return;
         }
         self.timers.clear(Timer::Plan);
-        if std::mem::take(&mut self.selecting.changed) {
+        self.selecting.turns.had_one = true;
+        match self.selecting.turns.plan.take() {
+            Some(Unfollowed::Resolved(plan)) => {
+                self.report_plan(&plan);
+                self.continue_next_turn(Unfollowed::Reported(plan));
+                return;
+            }
+            Some(Unfollowed::Reported(plan)) => {
+                self.follow(plan);
+                return;
+            }
+            None => {}
+        }
+        if self.selecting.changed && !self.selecting.merged {
             self.report.configs_changed();
             self.selecting.merge(self.settings.renaming);
+            if self.things() > WITHOUT_PAUSE {
+                self.timers.set(Timer::Plan, self.now);
+                return;
+            }
         }
         let wanted = &mut self.selecting.wanted;
         wanted.retained = retained;
@@ -56,9 +85,22 @@ impl Model {
         wanted.deselected.clone_from(self.deselections.proved());
         let (hub, edge) = self.discoveries();
         let own = self.settings.own_namespace.as_deref();
-        let mut plan = Plan::resolve(&self.selecting.wanted, &self.settings.filter, hub, edge, own);
-        self.report_plan(&plan);
-        self.selecting.missing.clone_from(&plan.missing);
+        let plan = Plan::resolve(&self.selecting.wanted, &self.settings.filter, hub, edge, own);
+        if self.things() > WITHOUT_PAUSE && !self.selecting.turns.overtaken {
+            self.continue_next_turn(Unfollowed::Resolved(plan));
+        } else {
+            self.report_plan(&plan);
+            self.follow(plan);
+        }
+    }
+
+    fn continue_next_turn(&mut self, plan: Unfollowed) {
+        self.selecting.turns.plan = Some(plan);
+        self.timers.set(Timer::Plan, self.now);
+    }
+
+    fn follow(&mut self, mut plan: Plan) {
+        (self.selecting.changed, self.selecting.turns.overtaken) = (false, false);
         self.selecting.unknown.clone_from(&plan.unknown);
         self.selecting.open.clone_from(&plan.open);
         self.note_selected(&plan);
@@ -86,10 +128,15 @@ impl Model {
         self.pause_planning();
     }
 
-    fn pause_planning(&mut self) {
+    /// How many things a plan is made of.
+    fn things(&self) -> usize {
         let wanted = &self.selecting.wanted;
         let objects = self.types.values().map(|state| 1 + state.inventory.len());
-        let things = wanted.entries.len() + wanted.conversions.len() + objects.sum::<usize>();
+        wanted.entries.len() + wanted.conversions.len() + objects.sum::<usize>()
+    }
+
+    fn pause_planning(&mut self) {
+        let things = self.things();
         let pause = u32::try_from(things).map_or(Duration::MAX, |things| PAUSE * things);
         let is_long = things > WITHOUT_PAUSE;
         self.selecting.pause_until = is_long.then(|| self.now + pause.min(LONGEST_PAUSE));

@@ -159,7 +159,7 @@ impl Model {
 
     /// True once all that configs select and all copies of earlier runs have been listed, or cannot be.
     pub(super) fn has_read_all(&self) -> bool {
-        let is_planned = self.selecting.are_known() && self.record.saved.is_some();
+        let is_planned = self.selecting.are_known() && !self.selecting.is_in_turns() && self.record.saved.is_some();
         is_planned && self.selecting.unknown.group_versions.is_empty() && self.all_listed()
     }
 

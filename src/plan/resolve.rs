@@ -248,12 +248,11 @@ impl<'a> Resolver<'a> {
             edge: same,
         };
         let (own, tells) = (self.own, self.filter.allows_system());
-        let selector = self.selector_of(&of.resource, &copy.resource);
         let draft = self.drafts.entry(pair).or_insert_with(|| Draft {
             origin: Cow::Borrowed(of),
             gone_at_origin: origin.is_none(),
             copy,
-            selector,
+            selector: nothing_of([&of.resource, &copy.resource], own, tells),
             has_all_of_group: false,
             naming: Rc::default(),
             places: Vec::new(),
@@ -270,16 +269,6 @@ impl<'a> Resolver<'a> {
         } else if let Some(why) = select(draft.selector.own(), entry, namespaced) {
             let name = qualified(group, resource);
             self.problem(&entry.place, &format!("{name} is {why}"));
-        }
-    }
-
-    /// A selection of nothing of a type.
-    fn selector_of(&self, origin: &ResourceType, copy: &ResourceType) -> Selector {
-        let selector = Selector::sparing(self.own);
-        if self.filter.allows_system() && (may_be_named(origin) || may_be_named(copy)) {
-            selector.telling_named()
-        } else {
-            selector
         }
     }
 
@@ -472,6 +461,16 @@ enum Answer<T> {
 
 fn key(resource: &ResourceType) -> (String, String) {
     (resource.group.clone(), resource.resource.clone())
+}
+
+/// A selection of nothing of a type, as either side serves it. It tells apart what is named, if that `matters`.
+fn nothing_of(types: [&ResourceType; 2], own: Option<&str>, matters: bool) -> Selector {
+    let selector = Selector::sparing(own);
+    if matters && types.into_iter().any(may_be_named) {
+        selector.telling_named()
+    } else {
+        selector
+    }
 }
 
 /// Adds what an entry names to the selection of a type. Says what is wrong if such a type cannot be named so.

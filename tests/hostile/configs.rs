@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use crate::support::lines;
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{MERGE_PATCH, Objects, config_map, edge_sync_config, namespace, path, syncer_config};
-use crate::support::stage::{CONFIG_API, Stage, all_of, config_maps, later_configs_are_followed, select, stage, stock};
+use crate::support::stage::{
+    CONFIG_API, Stage, all_of, config_maps, largest, later_configs_are_followed, select, stage, stock,
+};
 use crate::support::story::{SOON, arrives, drop_crds, reselect, stays_absent};
 
 in_both_modes!(
@@ -96,22 +98,9 @@ async fn the_largest_config_holds_up_no_other() {
     let Stage { pair, shop, hub, edge } = stage().await;
     stock(&hub, &shop, &["a"], &json!({})).await;
     select(&hub, &config_maps(&shop, &["*"])).await;
-    let mut syncer = pair.syncer(&[]);
+    let mut syncer = pair.syncer(&["--heartbeat-interval=1s"]);
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
-    let named = |kind: &str, name: String| json!({"version": "v1", "kind": kind, "name": name});
-    let entry = |index: usize| {
-        let mut entry = named("ConfigMap", format!("e{index}"));
-        entry["namespace"] = json!(shop);
-        entry
-    };
-    let conversion = |index: usize| {
-        let kind = if index.is_multiple_of(2) { "ConfigMap" } else { "Secret" };
-        json!({"upstream": named("ConfigMap", format!("h{index}")), "downstream": named(kind, format!("c{index}"))})
-    };
-    let entries: Vec<Value> = (0..11_000).map(entry).collect();
-    let conversions: Vec<Value> = (0..4000).map(conversion).collect();
-    let spec = json!({"downSyncedResources": entries, "conversions": conversions});
-    hub.create(&edge_sync_config("large", spec)).await;
+    hub.create(&edge_sync_config("large", largest(&shop))).await;
     // It is followed: this object is in no other config's words.
     hub.create(&config_map(&shop, "h2", json!({}))).await;
     arrives(&edge, "v1", "configmaps", &shop, "c2").await;

@@ -9,8 +9,9 @@ use crate::candidates::{
     BEGINS, ENDS, LONG, SHORT, STANDBY, candidate, count, is_about_the_lease, is_renewed, leads, lease,
     other_candidate, pair_with_one_config_map, take_rights_back, two_candidates,
 };
-use crate::support::objects::config_map;
+use crate::support::objects::{config_map, edge_sync_config};
 use crate::support::process::complain;
+use crate::support::stage::{CONFIG_API, largest};
 use crate::support::story::{SOON, arrives, copy_equals};
 use crate::support::{AuditMark, SYNCER, Server, eventually, holds_throughout, micros_of};
 
@@ -118,6 +119,32 @@ async fn a_crash_is_followed_by_a_takeover_when_the_lease_has_expired() {
     let after = time(&taken, "acquireTime") - time(&held, "renewTime");
     let lasts = held["spec"]["leaseDurationSeconds"].as_u64().expect("it lasts");
     assert!(after >= lasts * 1_000_000, "taken {after} µs after the last renewal");
+}
+
+/// Such a config stopped everything for half a minute: the Lease expired, and the next leader was stopped too.
+#[tokio::test]
+async fn beside_the_largest_config_the_lease_is_renewed_and_heartbeats_are_written() {
+    let (pair, shop) = pair_with_one_config_map().await;
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let (leader, standby) = two_candidates(&pair, &[SHORT, "--heartbeat-interval=1s"]).await;
+    arrives(&edge, "v1", "configmaps", &shop, "a").await;
+    hub.create(&config_map(&shop, "h2", json!({}))).await;
+    hub.create(&edge_sync_config("large", largest(&shop))).await;
+    arrives(&edge, "v1", "configmaps", &shop, "c2").await;
+    let beat = async || {
+        let config = hub.get(CONFIG_API, "edgesyncconfigs", "", "large").await;
+        config.unwrap_or_default()["status"]["lastSyncerHeartbeatTime"].clone()
+    };
+    let first = beat().await;
+    is_renewed(&edge).await;
+    eventually("the large config has a heartbeat", SOON, async || match beat().await {
+        Value::Null => Err("none".to_owned()),
+        now if now == first => Err(now.to_string()),
+        _ => Ok(()),
+    })
+    .await;
+    assert!(leads(&leader) && !leads(&standby));
+    assert_eq!(count(&leader, ENDS), 0);
 }
 
 #[tokio::test]

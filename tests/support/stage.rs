@@ -117,6 +117,29 @@ pub async fn deselect_by_kind(hub: &Objects) {
     hub.delete(CONFIG_API, "edgesyncconfigs", "", "site").await;
 }
 
+/// The spec of an `EdgeSyncConfig` with about as much as the limits allow: in `shop`, `h2` at the hub is `c2` at the edge,
+/// and so on.
+pub fn largest(shop: &str) -> Value {
+    let named = |kind: &str, name: String| json!({"version": "v1", "kind": kind, "name": name});
+    let entry = |index: usize| {
+        let name = if index < 4000 {
+            format!("h{index}")
+        } else {
+            format!("e{index}")
+        };
+        let mut entry = named("ConfigMap", name);
+        entry["namespace"] = json!(shop);
+        entry
+    };
+    let conversion = |index: usize| {
+        let kind = if index.is_multiple_of(2) { "ConfigMap" } else { "Secret" };
+        json!({"upstream": named("ConfigMap", format!("h{index}")), "downstream": named(kind, format!("c{index}"))})
+    };
+    let entries: Vec<Value> = (0..11_000).map(entry).collect();
+    let conversions: Vec<Value> = (0..4000).map(conversion).collect();
+    json!({"downSyncedResources": entries, "conversions": conversions})
+}
+
 /// How an `EdgeSyncConfig` names `ConfigMap`s; the name may be `*`.
 pub fn config_map_ref(namespace: &str, name: &str) -> Value {
     json!({"version": "v1", "kind": "ConfigMap", "namespace": namespace, "name": name})

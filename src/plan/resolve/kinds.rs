@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::{Draft, Resolver, add, key};
+use super::{Draft, Resolver, add, key, nothing_of};
 use crate::cluster::Side;
 use crate::plan::naming::Naming;
 use crate::plan::planned::Pair;
@@ -122,12 +122,12 @@ impl<'a> Resolver<'a> {
             Direction::Down => (at_hub, at_edge),
             Direction::Up => (at_edge, at_hub),
         };
-        let selector = self.selector_of(&origin.resource, &copy.resource);
+        let (own, tells) = (self.own, self.filter.allows_system());
         let draft = self.drafts.entry(pair).or_insert_with(|| Draft {
             origin: Cow::Borrowed(origin),
             gone_at_origin: false,
             copy,
-            selector,
+            selector: nothing_of([&origin.resource, &copy.resource], own, tells),
             has_all_of_group: false,
             naming: Rc::new(Naming::of_pair()),
             places: Vec::new(),
