@@ -21,5 +21,7 @@ mod kustomize;
 mod prep;
 #[path = "join/refused.rs"]
 mod refused;
+#[path = "join/rights.rs"]
+mod rights;
 #[path = "join/service.rs"]
 mod service;

@@ -66,6 +66,8 @@ pub const SYNC_TARGET_NAME: &str = "edge.kubestellar.io/sync-target-name";
 pub const SYNC_TARGET_UID: &str = "edge.kubestellar.io/sync-target-uid";
 /// Annotation on that `ServiceAccount`: the namespace at the edge that the syncer runs in.
 pub const SYNCER_NAMESPACE: &str = "edge.kubestellar.io/syncer-namespace";
+/// Annotation on that `ServiceAccount`: which permissions were chosen for it, `wide` or `scoped`.
+pub const RBAC: &str = "edge.kubestellar.io/rbac";
 /// Annotation on that `ServiceAccount`: the URL by which the edge reaches the hub, if it was given.
 pub const HUB_URL: &str = "edge.kubestellar.io/hub-url";
 

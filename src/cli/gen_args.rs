@@ -40,20 +40,20 @@ pub(super) struct GenArgs {
     #[argh(switch)]
     pub metered: bool,
 
-    /// permissions of the syncer at both sides: wide, all; scoped, those that the configs at the hub need now (default:
-    /// wide)
-    #[argh(option, arg_name = "wide|scoped")]
+    /// permissions of the syncer at both sides: scoped, those that the configs at the hub need now; wide, all (default: that
+    /// of the earlier registration, else scoped, but wide in a workspace of kcp that has no other edge)
+    #[argh(option, arg_name = "scoped|wide")]
     pub rbac: Option<String>,
 
     /// namespace of the syncer at the edge, for it alone (default: kubestellar-syncer-NAME-HASH; with --format=systemd kube-system)
     #[argh(option, short = 'n', arg_name = "NAMESPACE")]
     pub namespace: Option<String>,
 
-    /// the syncer's requests per second to each side (default: 20)
+    /// the syncer's requests per second to each side (default: the syncer's own)
     #[argh(option, arg_name = "NUMBER")]
     pub qps: Option<String>,
 
-    /// the syncer's requests that may be sent at once to each side (default: 30)
+    /// the syncer's requests that may be sent at once to each side (default: the syncer's own)
     #[argh(option, arg_name = "NUMBER")]
     pub burst: Option<String>,
 

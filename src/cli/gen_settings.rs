@@ -11,9 +11,6 @@ use super::{duration, logger, set};
 use crate::cluster::access::{AccessSource, Admin, server_url};
 use crate::join::{self, Action, Components, Format, Output, Rbac, Settings};
 
-/// The default of the Go generator. (`--qps` and `--burst` have the opposite defaults in the syncer itself.)
-const DEFAULT_QPS: &str = "20";
-const DEFAULT_BURST: &str = "30";
 /// A week: a lost token is useless after that, and the syncer renews its own after half of it.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(168 * 3600);
 /// Servers give no shorter one.
@@ -52,11 +49,8 @@ fn read(name: String, mut raw: GenArgs) -> Result<Settings, String> {
         (false, true) => Action::Unregister,
         (false, false) => Action::Register,
     };
-    let format = one_of(
-        "--format",
-        raw.format.as_deref(),
-        [("manifest", Format::Manifest), ("systemd", Format::Systemd)],
-    )?;
+    let formats = [("manifest", Format::Manifest), ("systemd", Format::Systemd)];
+    let format = chosen("--format", raw.format.as_deref(), formats)?.unwrap_or_default();
     if format == Format::Systemd {
         only_for_manifests(&raw)?;
     }
@@ -74,14 +68,10 @@ fn read(name: String, mut raw: GenArgs) -> Result<Settings, String> {
         action,
         output: output(raw.output_file.as_deref(), action, format)?,
         image: image(raw.syncer_image.as_deref(), needs_image)?,
-        qps: number("--qps", raw.qps, DEFAULT_QPS)?,
-        burst: number("--burst", raw.burst, DEFAULT_BURST)?,
+        qps: number("--qps", raw.qps)?,
+        burst: number("--burst", raw.burst)?,
         replicas: replicas(raw.replicas.as_deref(), components.is_ha)?,
-        rbac: one_of(
-            "--rbac",
-            raw.rbac.as_deref(),
-            [("wide", Rbac::Wide), ("scoped", Rbac::Scoped)],
-        )?,
+        rbac: chosen("--rbac", raw.rbac.as_deref(), Rbac::WORDS)?,
         lifetime: lifetime(raw.lifetime.as_deref())?,
         timeout: time("--timeout", raw.timeout.as_deref(), DEFAULT_TIMEOUT)?,
         hub_namespace: namespace("--kcp-namespace", raw.kcp_namespace.as_deref())?,
@@ -168,13 +158,17 @@ fn text(flag: &str, value: Option<String>) -> Result<Option<String>, String> {
     }
 }
 
-fn one_of<T: Copy, const N: usize>(flag: &str, value: Option<&str>, known: [(&str, T); N]) -> Result<T, String> {
-    let Some(value) = value else { return Ok(known[0].1) };
+/// One of a few words, if one is given.
+fn chosen<T: Copy, const N: usize>(
+    flag: &str,
+    value: Option<&str>,
+    known: [(&str, T); N],
+) -> Result<Option<T>, String> {
+    let Some(value) = value else { return Ok(None) };
     let found = known.iter().find(|(word, _)| *word == value);
     let words = || known.map(|(word, _)| word).join(" or ");
-    found
-        .map(|(_, it)| *it)
-        .ok_or_else(|| format!("{flag} {value:?}: must be {}", words()))
+    let found = found.ok_or_else(|| format!("{flag} {value:?}: must be {}", words()))?;
+    Ok(Some(found.1))
 }
 
 fn output(value: Option<&str>, action: Action, format: Format) -> Result<Output, String> {
@@ -210,8 +204,8 @@ fn image(value: Option<&str>, is_needed: bool) -> Result<String, String> {
 }
 
 /// A number that the syncer accepts for the same flag.
-fn number(flag: &str, value: Option<String>, default: &str) -> Result<String, String> {
-    let value = value.unwrap_or_else(|| default.to_owned());
+fn number(flag: &str, value: Option<String>) -> Result<Option<String>, String> {
+    let Some(value) = value else { return Ok(None) };
     let is_whole = flag == "--burst";
     let number: Option<f64> = value.parse().ok().filter(|number: &f64| number.is_finite());
     match number {
@@ -221,7 +215,7 @@ fn number(flag: &str, value: Option<String>, default: &str) -> Result<String, St
         Some(number) if !is_whole && number > 0.0 && number < 0.001 => Err(format!(
             "{flag} {value:?}: must be at least 0.001, or negative for no limit"
         )),
-        Some(_) => Ok(value),
+        Some(_) => Ok(Some(value)),
         None => Err(format!("{flag} {value:?}: must be a number")),
     }
 }

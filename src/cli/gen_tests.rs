@@ -19,11 +19,11 @@ fn check(line: &str) -> Result<Settings, String> {
 }
 
 #[test]
-fn has_the_defaults_of_the_go_generator_but_for_tokens() {
+fn has_the_defaults_of_the_go_generator_but_for_tokens_permissions_and_the_rate() {
     let settings = check("site --syncer-image=x -o -").unwrap();
     assert_eq!(
-        (settings.qps.as_str(), settings.burst.as_str(), settings.replicas),
-        ("20", "30", 1)
+        (settings.qps.as_deref(), settings.burst.as_deref(), settings.replicas),
+        (None, None, 1)
     );
     assert_eq!((settings.hub_namespace, settings.namespace), (None, None));
     assert_eq!(
@@ -32,7 +32,7 @@ fn has_the_defaults_of_the_go_generator_but_for_tokens() {
     );
     assert_eq!(
         (settings.rbac, settings.format, settings.is_dry),
-        (Rbac::Wide, Format::Manifest, false)
+        (None, Format::Manifest, false)
     );
     assert_eq!(settings.components, Components::default());
     assert_eq!((settings.action, settings.output), (Action::Register, Output::Stdout));
@@ -136,7 +136,7 @@ const WRONG: &[(&str, &str)] = &[
     ),
     ("site --qps many", "--qps \"many\": must be a number"),
     ("site --burst 0", "--burst \"0\": must be a whole number above 0"),
-    ("site --rbac narrow", "--rbac \"narrow\": must be wide or scoped"),
+    ("site --rbac narrow", "--rbac \"narrow\": must be scoped or wide"),
     ("site --format x", "--format \"x\": must be manifest or systemd"),
     (
         "site --uid A",

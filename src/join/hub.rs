@@ -8,6 +8,7 @@ use http::Uri;
 use serde_json::{Map, Value, json};
 
 use super::id::syncer_id;
+use super::rights::Rbac;
 use super::token;
 use crate::api;
 use crate::cluster::access::server_url;
@@ -151,7 +152,7 @@ pub(super) fn config(identity: &Identity, plural: &str) -> Object {
 }
 
 /// What belongs to the config `owner`, in the order in which it is created.
-pub(super) fn owned(identity: &Identity, owner: &Value, rules: &Value) -> [Object; 3] {
+pub(super) fn owned(identity: &Identity, owner: &Value, rbac: Rbac, rules: &Value) -> [Object; 3] {
     let id = identity.id();
     let metadata = json!({
         "name": id,
@@ -165,7 +166,7 @@ pub(super) fn owned(identity: &Identity, owner: &Value, rules: &Value) -> [Objec
     });
     let mut of_account = metadata.clone();
     of_account["namespace"] = identity.namespace.as_str().into();
-    of_account["annotations"] = json!({api::SYNC_TARGET_UID: identity.uid});
+    of_account["annotations"] = json!({api::SYNC_TARGET_UID: identity.uid, api::RBAC: rbac.word()});
     if let Some(namespace) = &identity.at_edge {
         of_account["annotations"][api::SYNCER_NAMESPACE] = namespace.as_str().into();
     }
@@ -248,6 +249,12 @@ pub(super) fn namespace_at_edge(account: &Value) -> &str {
     let meta = &account["metadata"];
     let given = meta["annotations"][api::SYNCER_NAMESPACE].as_str();
     given.or(meta["name"].as_str()).unwrap_or_default()
+}
+
+/// The sync target that an object of a registration is for.
+pub(super) fn sync_target_of(object: &Value) -> Option<String> {
+    let name = object["metadata"]["labels"][api::SYNC_TARGET_NAME].as_str();
+    name.map(str::to_owned)
 }
 
 /// True if an object has the label of this sync target.

@@ -17,7 +17,7 @@ fn owner() -> Value {
 #[test]
 fn what_is_so_is_not_written() {
     let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
-    let mut objects = Vec::from(owned(&identity(), &owner(), &rules));
+    let mut objects = Vec::from(owned(&identity(), &owner(), Rbac::Wide, &rules));
     objects.push(config(&identity(), "edgesyncconfigs"));
     for object in objects {
         assert_eq!(step(None, &object.body, "site"), Step::Create);
@@ -48,7 +48,7 @@ fn what_is_so_is_not_written() {
 #[test]
 fn what_is_not_so_is_changed_and_nothing_else() {
     let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
-    let [account, role, binding] = owned(&identity(), &owner(), &rules);
+    let [account, role, binding] = owned(&identity(), &owner(), Rbac::Wide, &rules);
     let change = |object: &Object, pointer: &str, value: Value| {
         let mut found = object.body.clone();
         *found.pointer_mut(pointer).unwrap() = value;
@@ -63,7 +63,9 @@ fn what_is_not_so_is_changed_and_nothing_else() {
     assert_eq!(change(&binding, "/roleRef/name", json!("x")), Step::Recreate);
     assert_eq!(
         change(&account, "/metadata/annotations", json!({"theirs": "1"})),
-        Step::Patch(json!({"metadata": {"annotations": {"edge.kubestellar.io/sync-target-uid": "u-1"}}}))
+        Step::Patch(
+            json!({"metadata": {"annotations": {"edge.kubestellar.io/rbac": "wide", "edge.kubestellar.io/sync-target-uid": "u-1"}}})
+        )
     );
     let owners = account.body["metadata"]["ownerReferences"].clone();
     let other = json!({"kind": "Other", "name": "x", "uid": "o-9"});
@@ -164,7 +166,7 @@ fn the_url_of_the_hub_is_kept_until_another_is_given() {
         hub_url: Some(first.clone()),
         ..identity()
     };
-    let [account, ..] = owned(&registered, &owner(), &json!([]));
+    let [account, ..] = owned(&registered, &owner(), Rbac::Wide, &json!([]));
     let accounts = [account.body];
     let wanted = Wanted {
         name: "site",

@@ -7,6 +7,7 @@
 use serde_json::{Value, json};
 
 use super::patch;
+use super::rights::Rbac;
 use super::scoped::Scope;
 use crate::plan::is_of_every_cluster;
 
@@ -66,16 +67,6 @@ const ORDER: [&str; 9] = [
 ];
 /// The Secret with the token of the service account, which comes before other Secrets.
 const TOKEN_SECRET: &str = "Secret of a token";
-
-/// Which permissions are given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rbac {
-    /// All, as the KubeStellar-Syncer had them.
-    #[default]
-    Wide,
-    /// Those that the configs need; without configs, those for some types, to be edited by hand.
-    Scoped,
-}
 
 /// What is chosen beside the base and its permissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -137,8 +128,8 @@ pub(super) struct Values<'a> {
     pub(super) uid: &'a str,
     pub(super) namespace: &'a str,
     pub(super) image: &'a str,
-    pub(super) qps: &'a str,
-    pub(super) burst: &'a str,
+    pub(super) qps: Option<&'a str>,
+    pub(super) burst: Option<&'a str>,
     pub(super) replicas: u8,
     pub(super) components: Components,
     pub(super) rbac: Rbac,
@@ -161,9 +152,13 @@ pub(super) fn documents(values: &Values<'_>) -> Vec<Value> {
     for component in values.components.chosen() {
         add(&mut objects, component);
     }
-    if !values.components.is_ha {
-        for deployment in objects.iter_mut().filter(|object| object["kind"] == "Deployment") {
+    for deployment in objects.iter_mut().filter(|object| object["kind"] == "Deployment") {
+        if !values.components.is_ha {
             deployment["spec"]["replicas"] = values.replicas.into();
+        }
+        let args = &mut deployment["spec"]["template"]["spec"]["containers"][0]["args"];
+        if let Some(args) = args.as_array_mut() {
+            args.extend(rate(values.qps, values.burst).into_iter().map(Value::from));
         }
     }
     for object in &mut objects {
@@ -178,6 +173,14 @@ pub(super) fn documents(values: &Values<'_>) -> Vec<Value> {
     }
     objects.sort_by_key(place);
     objects
+}
+
+/// The syncer's flags for its rate of requests, where that is not to be its own default.
+pub(super) fn rate(qps: Option<&str>, burst: Option<&str>) -> Vec<String> {
+    let given = [("--qps", qps), ("--burst", burst)].into_iter();
+    given
+        .filter_map(|(flag, value)| Some(format!("{flag}={}", value?)))
+        .collect()
 }
 
 /// The Secret with the kubeconfig alone.
@@ -273,8 +276,6 @@ fn fill(object: &mut Value, values: &Values<'_>) {
         ("image", values.image),
         ("sync_target_name", values.name),
         ("sync_target_uid", values.uid),
-        ("qps", values.qps),
-        ("burst", values.burst),
     ];
     each_text(object, &|text| {
         let mut text = text.to_owned();

@@ -9,8 +9,8 @@ fn values(rbac: Rbac, is_ha: bool) -> Values<'static> {
         uid: "the-uid",
         namespace: "own",
         image: "registry.example.org/edge-syncer:1",
-        qps: "20",
-        burst: "30",
+        qps: Some("7"),
+        burst: Some("8"),
         replicas: 1,
         components: Components {
             is_ha,
@@ -80,11 +80,11 @@ fn prints_the_documents_of_the_go_syncer_in_their_order() {
         "--from-kubeconfig=/kubestellar/kubeconfig",
         "--sync-target-name=site-7",
         "--sync-target-uid=the-uid",
-        "--qps=20",
-        "--burst=30",
         "--v=3",
     ];
-    assert_eq!(args[..6], of_go.map(Value::from));
+    assert_eq!(args[..4], of_go.map(Value::from));
+    assert_eq!(args[6..], ["--qps=7", "--burst=8"].map(Value::from));
+    assert!(rate(None, None).is_empty(), "the syncer's own defaults count");
     assert_eq!(container["volumeMounts"][0]["mountPath"], "/kubestellar/");
     assert_eq!(
         pod["volumes"][0]["secret"],

@@ -15,6 +15,7 @@ mod output;
 mod patch;
 mod prep;
 mod register;
+mod rights;
 mod scoped;
 mod token;
 
@@ -33,9 +34,10 @@ use output::Part;
 use register::Work;
 use scoped::Scope;
 
-pub use manifest::{Components, Rbac};
+pub use manifest::Components;
 pub use output::Output;
 pub use prep::Mailbox;
+pub use rights::Rbac;
 
 /// The namespace of a service, unless another one is asked for: it exists in every cluster, and configs may not touch it
 /// anyway.
@@ -83,16 +85,16 @@ pub struct Settings {
     pub namespace: Option<String>,
     /// The image; empty where none is needed.
     pub image: String,
-    /// For the syncer's `--qps`.
-    pub qps: String,
-    /// For the syncer's `--burst`.
-    pub burst: String,
+    /// For the syncer's `--qps`, if it is to have that flag.
+    pub qps: Option<String>,
+    /// For the syncer's `--burst`, in the same way.
+    pub burst: Option<String>,
     /// 0 or 1.
     pub replicas: u8,
     /// What else is chosen.
     pub components: Components,
-    /// Which permissions the syncer gets.
-    pub rbac: Rbac,
+    /// Which permissions the syncer gets, if somebody has chosen that.
+    pub rbac: Option<Rbac>,
     /// For what the output is.
     pub format: Format,
     /// Where the output is written.
@@ -167,10 +169,11 @@ async fn join(settings: &Settings, client: &Client, say: &dyn Fn(&str)) -> Resul
         at_edge: settings.namespace.as_deref(),
         hub_url: settings.hub_url.as_ref(),
     };
-    let (identity, scope) = match settings.action {
+    let (identity, rbac, scope) = match settings.action {
         Action::Unregister => return Ok(unregister(&mut work, &wanted, &found, settings).await?),
         Action::Register => register(&mut work, &wanted, &found, settings).await?,
-        Action::Rotate => (known(&work, &wanted, &found)?, None),
+        // No permissions are written.
+        Action::Rotate => (known(&work, &wanted, &found)?, Rbac::Scoped, None),
     };
     if settings.action == Action::Register && settings.format == Format::Manifest {
         let id = identity.id();
@@ -190,7 +193,7 @@ async fn join(settings: &Settings, client: &Client, say: &dyn Fn(&str)) -> Resul
     }
     let (token, until) = work.token(&identity, settings.lifetime).await?;
     let kubeconfig = kubeconfig(settings, client, &identity, &token, say);
-    let written = kubeconfig.and_then(|kubeconfig| write(settings, &identity, scope.as_ref(), &kubeconfig));
+    let written = kubeconfig.and_then(|kubeconfig| write(settings, &identity, (rbac, scope.as_ref()), &kubeconfig));
     written.map_err(|why| work.error("the output cannot be written", &why))?;
     say(&format!(
         "token: valid until {until}; {} syncs for {} with the UID {}",
@@ -234,22 +237,26 @@ const NOTHING_WRITTEN: &str = "nothing was written";
 const UNREGISTERED: &str = "what stays: at the hub, objects that were synced from the edge, and configs that select objects; \
                             at the edge, the syncer until you delete it, and all copies";
 
-/// Registers the edge; returns its identity, and what the configs need, if the permissions follow from that.
+/// Registers the edge; returns its identity and its permissions, and what the configs need, if they follow from that.
 async fn register(
     work: &mut Work<'_>,
     wanted: &Wanted<'_>,
     found: &register::Found,
     settings: &Settings,
-) -> Result<(Identity, Option<Scope>), JoinError> {
+) -> Result<(Identity, Rbac, Option<Scope>), JoinError> {
     let identity = work.identify(wanted, found, settings.now)?;
-    let scope = match settings.rbac {
+    if let Some(note) = notes::about_others(&found.others) {
+        (work.say)(&note);
+    }
+    let rbac = rights::choose(work, found, &identity, settings.rbac).await?;
+    let scope = match rbac {
         Rbac::Scoped => scoped::scope(work, &identity, settings).await?,
         Rbac::Wide => None,
     };
     let at_hub = scope.as_ref().map(|scope| scope.at_hub.clone());
-    let rules = at_hub.unwrap_or_else(|| manifest::hub_rules(settings.rbac, &identity.id()));
-    work.register(&identity, found, &rules).await?;
-    Ok((identity, scope))
+    let rules = at_hub.unwrap_or_else(|| manifest::hub_rules(rbac, &identity.id()));
+    work.register(&identity, found, rbac, &rules).await?;
+    Ok((identity, rbac, scope))
 }
 
 /// The identity that is registered, for actions that create nothing.
@@ -311,7 +318,12 @@ fn kubeconfig(
     manifest::yaml(&manifest::kubeconfig(&cluster, &identity.namespace, token))
 }
 
-fn write(settings: &Settings, identity: &Identity, scope: Option<&Scope>, kubeconfig: &str) -> Result<(), String> {
+fn write(
+    settings: &Settings,
+    identity: &Identity,
+    (rbac, scope): (Rbac, Option<&Scope>),
+    kubeconfig: &str,
+) -> Result<(), String> {
     let id = identity.id();
     let namespace = identity.at_edge.as_deref();
     let written = match settings.format {
@@ -323,11 +335,11 @@ fn write(settings: &Settings, identity: &Identity, scope: Option<&Scope>, kubeco
                 uid: &identity.uid,
                 namespace: namespace.unwrap_or(&id),
                 image: &settings.image,
-                qps: &settings.qps,
-                burst: &settings.burst,
+                qps: settings.qps.as_deref(),
+                burst: settings.burst.as_deref(),
                 replicas: settings.replicas,
                 components: settings.components,
-                rbac: settings.rbac,
+                rbac,
                 scope,
                 kubeconfig,
             };
@@ -353,12 +365,8 @@ fn service(settings: &Settings, identity: &Identity, kubeconfig: &str) -> Vec<Pa
     }
     let namespace = identity.at_edge.as_deref().unwrap_or(NAMESPACE_OF_SERVICES);
     let (name, uid) = (&identity.name, &identity.uid);
-    let (qps, burst) = (&settings.qps, &settings.burst);
-    let mut flags = vec![
-        format!("--qps={qps}"),
-        format!("--burst={burst}"),
-        "--listen-address=localhost:8080".to_owned(),
-    ];
+    let mut flags = manifest::rate(settings.qps.as_deref(), settings.burst.as_deref());
+    flags.push("--listen-address=localhost:8080".to_owned());
     flags.extend(settings.components.flags());
     let text = format!(
         "SYNC_TARGET_NAME={name}\nSYNC_TARGET_UID={uid}\nNAMESPACE={namespace}\nEDGE_SYNCER_FLAGS=\"{}\"\n",

@@ -15,6 +15,19 @@ pub(super) fn about_namespace(namespace: &str) -> Option<String> {
     })
 }
 
+/// About other edges that are registered at the same hub.
+pub(super) fn about_others(others: &[String]) -> Option<String> {
+    let (first, more) = others.split_first()?;
+    let names = more
+        .iter()
+        .fold(first.clone(), |names, name| format!("{names}, {name}"));
+    Some(format!(
+        "warning: at this hub there are other edges, such as {names}: each config selects for all of them, its heartbeat is that \
+         of whichever edge wrote last, an object has the status of one edge, and each edge may read what is meant for the \
+         others; give each edge a workspace or an API server of its own"
+    ))
+}
+
 /// About a syncer that changes its namespace at the edge.
 pub(super) fn about_move(before: &str, now: &str) -> Option<String> {
     (before != now).then(|| {
@@ -66,6 +79,16 @@ mod tests {
             assert_eq!(note.is_some(), is_noted, "{namespace}");
             assert!(note.is_none_or(|note| note.contains(namespace)));
         }
+    }
+
+    #[test]
+    fn other_edges_at_the_hub_are_named() {
+        assert_eq!(about_others(&[]), None);
+        let note = about_others(&["site-1".to_owned(), "site-2".to_owned()]).expect("there are two");
+        assert!(
+            note.starts_with("warning: ") && note.contains("such as site-1, site-2: "),
+            "{note}"
+        );
     }
 
     #[test]

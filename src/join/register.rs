@@ -12,6 +12,7 @@ use super::advice::advice;
 use super::client::Client;
 use super::hub::{self, Identity, Object, Step, Wanted};
 use super::id::new_uid;
+use super::rights::Rbac;
 use super::{JoinError, token};
 use crate::api;
 use crate::cluster::Error;
@@ -52,7 +53,12 @@ pub(super) struct Found {
     pub(super) plural: &'static str,
     pub(super) config: Option<Value>,
     pub(super) accounts: Vec<Value>,
+    /// Names of other sync targets that are registered there, the first few.
+    pub(super) others: Vec<String>,
 }
+
+/// As many other sync targets are named.
+const OTHERS: usize = 3;
 
 impl<'a> Work<'a> {
     /// Nothing is done yet.
@@ -143,17 +149,23 @@ impl<'a> Work<'a> {
         let path = format!("/apis/{}/{}/{plural}/{name}", api::GROUP, api::VERSION);
         let config = self.client.find(&path).await;
         let config = config.map_err(|error| self.failed(&format!("cannot read {path}"), &error))?;
-        let accounts = self.labelled("/api/v1/serviceaccounts", name).await?;
+        let accounts = "/api/v1/serviceaccounts";
+        let key = api::SYNC_TARGET_NAME;
+        let of_others = format!("{key},{key}%21%3D{name}&limit={OTHERS}");
+        let others = self.labelled(accounts, &of_others).await?;
+        let mut others: Vec<String> = others.iter().filter_map(hub::sync_target_of).collect();
+        others.dedup();
         Ok(Found {
             plural,
             config,
-            accounts,
+            accounts: self.labelled(accounts, &of(name)).await?,
+            others,
         })
     }
 
-    /// The objects of a collection that have the label of this sync target.
-    pub(super) async fn labelled(&self, collection: &str, name: &str) -> Result<Vec<Value>, JoinError> {
-        let path = format!("{collection}?labelSelector={}%3D{name}", api::SYNC_TARGET_NAME);
+    /// The objects of a collection that a selector of labels selects.
+    async fn labelled(&self, collection: &str, selector: &str) -> Result<Vec<Value>, JoinError> {
+        let path = format!("{collection}?labelSelector={selector}");
         let list = self.client.get(&path).await;
         let mut list = list.map_err(|error| self.failed(&format!("cannot list {collection}"), &error))?;
         let kind = list["kind"]
@@ -189,16 +201,17 @@ impl<'a> Work<'a> {
         Ok(known.with(wanted.name, uid))
     }
 
-    /// Makes everything as wanted, with these rules in the role.
+    /// Makes everything as wanted, with these rules in the role, which follow from `rbac`.
     pub(super) async fn register(
         &mut self,
         identity: &Identity,
         found: &Found,
+        rbac: Rbac,
         rules: &Value,
     ) -> Result<(), JoinError> {
         let config = hub::config(identity, found.plural);
         let owner = self.make(&config, found.config.clone(), &identity.name).await?;
-        for object in hub::owned(identity, &owner, rules) {
+        for object in hub::owned(identity, &owner, rbac, rules) {
             let there = self.client.find(&object.path()).await;
             let there = there.map_err(|error| self.failed(&format!("cannot read {}", object.label()), &error))?;
             self.make(&object, there, &identity.name).await?;
@@ -265,7 +278,7 @@ impl<'a> Work<'a> {
         let mut all = Vec::new();
         for plural in ["clusterrolebindings", "clusterroles"] {
             let collection = hub::of_rbac(plural);
-            for object in self.labelled(&collection, name).await? {
+            for object in self.labelled(&collection, &of(name)).await? {
                 all.push((collection.clone(), object));
             }
         }
@@ -306,6 +319,11 @@ impl<'a> Work<'a> {
         }
         Ok(!all.is_empty())
     }
+}
+
+/// The selector of what was created for a sync target.
+fn of(name: &str) -> String {
+    format!("{}%3D{name}", api::SYNC_TARGET_NAME)
 }
 
 /// The config, if it is ours.

@@ -1,18 +1,32 @@
 //! The README's way from two empty clusters to a Deployment at the edge and its status at the hub.
 
+use http::Method;
 use serde_json::json;
 
 use crate::console::clusters;
 use crate::pages::Page;
 use crate::shell::Shell;
+use crate::support::Objects;
 use crate::support::manifests::documents;
+use crate::support::objects::JSON;
 use crate::support::pod::start_as_pod;
 use crate::support::process::Folder;
 use crate::support::statuses::{set_status, web};
 use crate::support::story::arrives;
 
 /// The goal for the number of commands.
-const MOST: usize = 5;
+const MOST: usize = 6;
+
+/// Checks that the account with this id at the hub, which has the token, is refused `*`.
+async fn may_not_do_all(hub: &Objects, id: &str) {
+    let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
+        "user": format!("system:serviceaccount:default:{id}"),
+        "resourceAttributes": {"group": "*", "resource": "*", "verb": "*"},
+    }});
+    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    let answer = hub.send(Method::POST, path, JSON, Some(&review)).await;
+    assert_eq!(answer.expect("the hub knows its accounts")["status"]["allowed"], false);
+}
 
 #[tokio::test]
 async fn the_install_chapter_of_the_readme_works_as_it_is_written() {
@@ -34,6 +48,11 @@ async fn the_install_chapter_of_the_readme_works_as_it_is_written() {
     let folder = Folder::create("install");
     let manifest = documents(&shell.read("site-7.yaml"));
     let _syncer = start_as_pod(&edge, &folder, &manifest).await;
+    let id = &manifest
+        .iter()
+        .find(|it| it["kind"] == "Deployment")
+        .expect("there is one")["metadata"]["name"];
+    may_not_do_all(&hub.objects(), id.as_str().expect("a name is text")).await;
     let edge = edge.objects();
     arrives(&edge, "apps/v1", "deployments", "shop", "web").await;
     let available = json!([{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}]);

@@ -97,7 +97,7 @@ async fn an_edge_syncs_with(flags: &[&str]) {
 
 #[tokio::test]
 async fn an_edge_with_all_permissions_syncs_and_is_removed_by_the_same_file() {
-    an_edge_syncs_with(&[]).await;
+    an_edge_syncs_with(&["--rbac=wide"]).await;
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn the_pod_passes_the_restricted_policy_and_one_that_may_be_root_does_not(
     strict["metadata"]["labels"] = json!({"pod-security.kubernetes.io/enforce": "restricted"});
     edge.create(&strict).await;
     let path = format!("/api/v1/namespaces/{space}/pods?dryRun=All&fieldValidation=Strict");
-    for flags in [&[][..], &["--ha"], &["--rbac=scoped"]] {
+    for flags in [&["--rbac=wide"][..], &["--ha"], &["--rbac=scoped"]] {
         let flags = [flags, &["-n", &space]].concat();
         let documents = manifest(&pair.hub.kubeconfig(), &new_name(), &flags).await;
         edge.create(of_kind(&documents, "ServiceAccount")).await;
@@ -160,8 +160,6 @@ async fn the_patches_for_others_are_taken_too() {
             ("sync_target_uid", "x"),
             ("downstream_namespace", &space),
             ("image", "i"),
-            ("qps", "1"),
-            ("burst", "1"),
         ] {
             text = text.replace(&format!("${{{name}}}"), value);
         }

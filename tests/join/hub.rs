@@ -47,7 +47,7 @@ async fn writes(server: &Server, mark: AuditMark, tokens: usize) -> Vec<String> 
 async fn a_registration_has_the_objects_of_the_go_generator() {
     let pair = shared_pair().await;
     let (hub, name) = (pair.hub.objects(), new_name());
-    let documents = manifest(&pair.hub.kubeconfig(), &name, &["--uid=sync-target-uid"]).await;
+    let documents = manifest(&pair.hub.kubeconfig(), &name, &["--uid=sync-target-uid", "--rbac=wide"]).await;
     let id = id_in(&documents);
     assert!(
         id.starts_with(&format!("kubestellar-syncer-{name}-")) && id.len() == 28 + name.len(),

@@ -23,14 +23,14 @@ fn comparable(mut documents: Vec<Value>) -> Vec<Value> {
 async fn prints_what_kustomize_makes_of_each_overlay() {
     let pair = shared_pair().await;
     for (name, flags) in [
-        ("single", &[][..]),
-        ("ha", &["--ha"]),
+        ("single", &["--rbac=wide"][..]),
+        ("ha", &["--rbac=wide", "--ha"]),
         ("scoped", &["--rbac=scoped"]),
-        ("poll", &["--poll"]),
-        ("metered", &["--metered"]),
+        ("poll", &["--rbac=wide", "--poll"]),
+        ("metered", &["--rbac=wide", "--metered"]),
     ] {
         let target = new_name();
-        let flags = [flags, &["--uid=the-uid", "-n", "own", "--qps=7", "--burst=8"]].concat();
+        let flags = [flags, &["--uid=the-uid", "-n", "own"]].concat();
         let found = manifest(&pair.hub.kubeconfig(), &target, &flags).await;
         let (kubeconfig, id) = (kubeconfig_in(&found), id_in(&found));
         let cluster = &kubeconfig["clusters"][0]["cluster"];
@@ -46,8 +46,6 @@ async fn prints_what_kustomize_makes_of_each_overlay() {
                 ("server_url", pair.hub.url()),
                 ("cacrt", &text(&cluster["certificate-authority-data"])),
                 ("token", &token_in(&kubeconfig)),
-                ("qps", "7"),
-                ("burst", "8"),
                 ("image", "registry.example.org/edge-syncer:0.1.0"),
             ],
         );

@@ -116,6 +116,7 @@ async fn joins_in_the_mailbox_workspace_and_nowhere_else() {
     for (group, version, plural, kind) in [
         ("edge.kubestellar.io", "v2alpha1", "synctargets", "SyncTarget"),
         ("apis.kcp.io", "v1alpha1", "apiexports", "APIExport"),
+        ("core.kcp.io", "v1alpha1", "logicalclusters", "LogicalCluster"),
         ("tenancy.kcp.io", "v1alpha1", "workspaces", "Workspace"),
     ] {
         install_crd(&[&hub], &definition(group, version, plural, kind)).await;
@@ -165,6 +166,10 @@ async fn joins_in_the_mailbox_workspace_and_nowhere_else() {
     let said = workspaces.prep(&args).await.done().stderr;
     assert!(
         said.contains(&format!("its mailbox workspace is root:{mailbox}")),
+        "{said}"
+    );
+    assert!(
+        said.contains("note: --rbac=wide, since this workspace of kcp has one edge"),
         "{said}"
     );
     for (workspace, request) in workspaces.asked() {

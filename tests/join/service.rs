@@ -34,7 +34,7 @@ async fn a_service_gets_its_unit_its_settings_and_a_kubeconfig() {
         read("edge-syncer.env"),
         format!(
             "SYNC_TARGET_NAME={name}\nSYNC_TARGET_UID=the-uid\nNAMESPACE=kube-system\n\
-             EDGE_SYNCER_FLAGS=\"--qps=20 --burst=30 --listen-address=localhost:8080\"\n"
+             EDGE_SYNCER_FLAGS=\"--listen-address=localhost:8080\"\n"
         )
     );
     // The unit asks for these and for nothing else.
@@ -59,13 +59,15 @@ async fn a_service_gets_its_unit_its_settings_and_a_kubeconfig() {
     .await;
 
     // What a manifest has in the Deployment, a service has in its settings.
-    let flags = ["--poll", "--metered"];
+    let flags = ["--poll", "--metered", "--qps=7"];
     generate(
         &kubeconfig,
         &[&[&name, "--format=systemd", "-o", &at][..], &flags].concat(),
     )
     .await
     .done();
+    let rate = "EDGE_SYNCER_FLAGS=\"--qps=7 --listen-address=localhost:8080 ";
+    assert!(read("edge-syncer.env").contains(rate), "{}", read("edge-syncer.env"));
     let added = "--mode=poll --poll-interval=15s --heartbeat-interval=15m --status-interval=1m\"\n";
     assert!(read("edge-syncer.env").ends_with(added), "{}", read("edge-syncer.env"));
 

@@ -135,8 +135,6 @@ fn manifest(name: &str, space: &str) -> Vec<Value> {
         ("server_url", "https://hub.example.org:6443/clusters/abc"),
         ("cacrt", "eA=="),
         ("token", "t"),
-        ("qps", "20"),
-        ("burst", "30"),
         ("image", "registry.example.org/edge-syncer:latest"),
     ];
     overlay(name, &values)
