@@ -3,19 +3,22 @@
 //!
 //! Reads only, with the same client, planner and discovery as `run`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+
+use bytes::Bytes;
 
 use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
-use crate::api::{GROUP, VERSION};
+use crate::api::{GROUP, SYNC_TARGET_NAME, SYNC_TARGET_UID, VERSION};
 use crate::cluster::discovery::{self, Discovery, GroupVersion, Served};
 use crate::cluster::{Cluster, Content, Error, ListRequest, Scope, Side};
 use crate::engine::record;
 use crate::model::effect::{ConfigKind, Names};
 use crate::permissions::Situation;
-use crate::plan::{Filter, Plan, Wanted};
+use crate::plan::{Filter, Place, Plan, Wanted};
 use crate::sync::definition::{Hub, ask_hub};
+use crate::sync::meta::Meta;
 use crate::sync::ownership::SyncTarget;
 
 /// How often the plan asks for more: each answer may lead to another question.
@@ -38,11 +41,35 @@ pub(crate) struct Survey {
     pub(crate) is_kcp: bool,
     /// What is to be synced.
     pub(crate) plan: Plan,
+    /// Namespaces that the hub must have for that, each with the first place that names it.
+    pub(crate) namespaces: BTreeMap<String, Place>,
+    /// Edges that are registered at the hub, as `gen` has noted on configs.
+    pub(crate) registrations: Vec<Registration>,
     /// What each side serves.
     hub: Discovery,
     edge: Discovery,
     /// What a side did not report: a group and version, or its list of groups.
     pub(crate) unreported: Vec<(Side, String, Error)>,
+}
+
+/// An edge that is registered at the hub.
+#[derive(Debug)]
+pub(crate) struct Registration {
+    /// The name of its sync target.
+    pub(crate) name: String,
+    /// The UID of its sync target.
+    pub(crate) uid: String,
+}
+
+impl Registration {
+    /// As a config says, if it does.
+    fn of(config: &Bytes) -> Option<Self> {
+        let mut meta = Meta::parse(config).ok()?;
+        Some(Self {
+            name: meta.labels.remove(SYNC_TARGET_NAME)?,
+            uid: meta.annotations.remove(SYNC_TARGET_UID)?,
+        })
+    }
 }
 
 /// The configs of the hub.
@@ -52,6 +79,7 @@ struct Configs {
     edge_sync: Vec<EdgeSyncConfig>,
     /// Those that cannot be read, and why.
     unreadable: Vec<String>,
+    registrations: Vec<Registration>,
 }
 
 impl Configs {
@@ -64,6 +92,7 @@ impl Configs {
             content: Content::Full,
         });
         while let Some(object) = listing.next().await? {
+            self.registrations.extend(Registration::of(&object));
             let parsed = match kind {
                 ConfigKind::SyncerConfig => SyncerConfig::parse(&object).map(|config| self.syncer.push(config)),
                 ConfigKind::EdgeSyncConfig => EdgeSyncConfig::parse(&object).map(|config| self.edge_sync.push(config)),
@@ -126,6 +155,7 @@ pub(crate) async fn survey(
     found.configs = configs.names();
     let mut wanted = Wanted::from_configs(&configs.syncer, &configs.edge_sync, view.renaming);
     found.unreadable = configs.unreadable;
+    found.registrations = configs.registrations;
     // Copies of what was once selected may still be there, if the record at the edge can be read.
     let names = Names::of(view.sync_target, view.own_namespace.unwrap_or("default"));
     if let Some(edge) = edge
@@ -137,6 +167,7 @@ pub(crate) async fn survey(
     found
         .make_plan([(Side::Hub, hub), (Side::Edge, edge)], &wanted, view)
         .await?;
+    found.namespaces = found.plan.namespaces_at_hub(&wanted);
     Ok(found)
 }
 

@@ -55,6 +55,8 @@ mod replace;
 mod takers;
 #[path = "hostile/text.rs"]
 mod text;
+#[path = "hostile/typos.rs"]
+mod typos;
 #[path = "hostile/unchangeable.rs"]
 mod unchangeable;
 #[path = "hostile/webhooks.rs"]

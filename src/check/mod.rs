@@ -7,6 +7,7 @@ mod contact;
 mod own;
 mod points;
 mod refused;
+mod selected;
 
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -45,7 +46,9 @@ pub async fn check(settings: Settings, format: LogFormat) -> ExitCode {
         let sync_target = settings.sync_target();
         match survey(&hub, Some(&edge), &ask::view(&settings, &sync_target)).await {
             Ok(found) => {
+                selected::registration(&hub, &found, &settings, &mut points);
                 configs(&found, &mut points);
+                selected::namespaces(&hub, &found, &mut points).await;
                 types(&found, &mut points);
                 permissions([&hub, &edge], &found, &settings, &mut points).await;
             }

@@ -7,7 +7,7 @@ use crate::cluster::{ObjectName, Side};
 use crate::renewal::{Keep, rotate_command};
 
 /// How the accounts that `gen` makes at a hub begin.
-const OF_GEN: &str = "kubestellar-syncer-";
+pub(super) const OF_GEN: &str = "kubestellar-syncer-";
 
 /// Credentials that have ended.
 #[derive(Clone, Copy, Debug)]

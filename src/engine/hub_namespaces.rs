@@ -15,6 +15,20 @@ use crate::sync::object::Address;
 use crate::sync::ownership::{CopyState, SyncTarget, is_protected_namespace, mark};
 use crate::sync::read::read_metadata;
 
+/// Whether the hub has these namespaces, as far as it answers.
+pub(super) async fn find(hub: &Cluster, names: Vec<String>) -> Vec<(String, Result<bool, Error>)> {
+    let mut found = Vec::new();
+    for name in names {
+        let read = read_metadata(hub, &ResourceType::namespaces(), &ObjectName::new("", &name)).await;
+        let is_away = read.as_ref().is_err_and(Error::is_unreachable);
+        found.push((name, read.map(|meta| meta.is_some())));
+        if is_away {
+            break;
+        }
+    }
+    found
+}
+
 /// Takes one step.
 pub(super) async fn take(hub: &Rc<Cluster>, namespace: String, step: Step, we: &SyncTarget) -> NamespaceDone {
     let result = match step {

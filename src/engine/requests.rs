@@ -68,6 +68,9 @@ pub(super) fn make(request: Request, setup: &Setup) -> LocalBoxFuture<'static, A
             async move { Answer::Namespace(hub_namespaces::take(&hub, namespace, step, &policy.sync_target).await) }
                 .boxed_local()
         }
+        Request::FindNamespaces(names) => {
+            async move { Answer::NamespacesFound(hub_namespaces::find(&hub, names).await) }.boxed_local()
+        }
         Request::Heartbeat(beat) => async move { Answer::Heartbeat(heartbeat::write(&hub, beat).await) }.boxed_local(),
     }
 }

@@ -115,6 +115,11 @@ reasons! {
     TypeServed,
     /// A config no longer selects types that are not served.
     TypeDeselected,
+    /// The hub lacks a namespace that a config selects; what is in it is synced as soon as it is there. To do: create it
+    /// at the hub, or correct the config.
+    NamespaceMissing,
+    /// The hub has that namespace now.
+    NamespaceFound,
     /// The side with the copies serves another version of the type, which is used there.
     OtherVersionUsed,
     /// A type is synced at another version than that at which its objects are stored, which may have more fields. To do:

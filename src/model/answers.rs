@@ -10,7 +10,7 @@ use super::Model;
 use super::one_cluster::Clusters;
 use crate::cluster::Side;
 use crate::plan::Direction;
-use crate::report::metrics::{Snapshot, render};
+use crate::report::metrics::{ConfigProblems, Snapshot, render};
 use crate::serve::HealthQuery;
 
 /// How long a page of metrics is served again: making one visits every object.
@@ -86,6 +86,7 @@ impl Model {
             let state = self.sides.of(*side);
             state.contact.answers && !state.answering.is_silent()
         };
+        let not_served = self.selecting.missing.iter().chain(&self.selecting.unsure);
         let ids = self.sides.ids();
         Snapshot {
             up: [Side::Hub, Side::Edge].into_iter().filter(is_up).collect(),
@@ -95,6 +96,11 @@ impl Model {
             queue_overflowed: self.queue.overflowed().count(),
             held: self.held_by_reason(),
             statuses_contested,
+            config_problems: ConfigProblems {
+                invalid: self.selecting.problems.len(),
+                types_not_served: not_served.filter(|missing| missing.is_reported()).count(),
+                namespaces_missing: self.selected_namespaces.count_lacking(),
+            },
             // That both are one cluster stops everything, so it counts as one more failure.
             failing: self.report.failing() + usize::from(self.clusters == Clusters::One),
             credentials_end: ids

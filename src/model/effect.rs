@@ -65,6 +65,8 @@ pub(crate) enum Request {
     SearchForLeft(String, Vec<CopiesOf>, Rc<TypeDefinitions>),
     /// Do something about a namespace at the hub.
     Namespace(String, Step),
+    /// Ask the hub whether it has these namespaces.
+    FindNamespaces(Vec<String>),
     /// Write the heartbeat to the configs.
     Heartbeat(HeartbeatRequest),
 }
@@ -89,6 +91,8 @@ pub(crate) enum Answer {
     Vanished(String, Left),
     /// A namespace at the hub has been created or deleted, or the attempt has failed.
     Namespace(NamespaceDone),
+    /// The hub has been asked whether it has these namespaces.
+    NamespacesFound(Vec<(String, Result<bool, Error>)>),
     /// The heartbeat has been written to the configs.
     Heartbeat(HeartbeatResult),
 }

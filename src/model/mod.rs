@@ -41,6 +41,7 @@ mod reachability;
 mod record;
 mod replan;
 mod reselect;
+mod selected_namespaces;
 mod sides;
 mod sources;
 mod status;
@@ -72,6 +73,7 @@ use self::inventory::{Generation, Hashing};
 use self::one_cluster::Clusters;
 pub use self::one_cluster::OneCluster;
 use self::record::Record;
+use self::selected_namespaces::SelectedNamespaces;
 use self::sides::Sides;
 use self::sources::{Feed, SourceState, Sources};
 use self::timers::{Timer, Timers};
@@ -219,6 +221,7 @@ pub(crate) struct Model {
     definition_reads: TypeDefinitionReads,
     deselections: Deselections,
     hub_namespaces: HubNamespaces,
+    selected_namespaces: SelectedNamespaces,
     heartbeat: Heartbeat,
     queue: Queue<Key>,
     workers: Workers,
@@ -287,6 +290,7 @@ impl Model {
             definition_reads: TypeDefinitionReads::default(),
             deselections: Deselections::default(),
             hub_namespaces: HubNamespaces::default(),
+            selected_namespaces: SelectedNamespaces::default(),
             heartbeat: Heartbeat::default(),
             queue,
             workers,
@@ -344,6 +348,7 @@ impl Model {
         self.end_holds();
         self.ask_identities_again();
         self.poll_config_kinds();
+        self.find_selected_namespaces();
         // Last, because the calls above create work, and nothing else would wake it for that.
         self.refill();
         if self.may_write() {
@@ -381,6 +386,7 @@ impl Model {
             Answer::ConfigKinds(answers) => self.config_kinds_are(answers),
             Answer::Vanished(resource, left) => self.vanished_is(&resource, left),
             Answer::Namespace(done) => self.namespace_done(done),
+            Answer::NamespacesFound(found) => self.namespaces_are_found(found),
             Answer::Heartbeat(written) => self.heartbeat_ended(written),
             Answer::Discovered(side, answers) => self.discovered(side, answers),
             Answer::Recorded(result, is_read) => self.recorded(result, is_read),

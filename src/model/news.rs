@@ -258,7 +258,7 @@ fn serves(side: &Discovery, missing: &Missing) -> bool {
 }
 
 /// Writes the first lines of each config, and passes the number of those that have no line.
-fn log_each<'a, T>(
+pub(super) fn log_each<'a, T>(
     news: impl Iterator<Item = (&'a Place, T)>,
     mut line: impl FnMut(&Place, T),
     mut sum: impl FnMut(&str, usize),

@@ -54,6 +54,7 @@ impl Model {
             needs_worker
         });
         let direction = state.plan.direction;
+        self.namespace_may_be_gone(type_id, &meta.object_name());
         self.more_are_doomed(direction, gone.len());
         for name in gone.iter().chain(&others) {
             self.origin_of_finished_is_gone(type_id, name, &meta.uid);
@@ -148,6 +149,10 @@ impl Model {
         if let Some(why) = state.refusal(name) {
             self.report.refused(&origin.for_people(), &why);
         }
+        if state.plan.direction == Direction::Down {
+            self.namespace_may_be_there(&origin.name);
+        }
+        let state = self.types.get(&type_id).expect("found above");
         // What the other direction has created is not synced back.
         let is_copy = meta.is_copy_of(state.plan.direction.other(), &origin.resource.kind);
         let selection = state.allowed(name);

@@ -106,6 +106,7 @@ impl Model {
         self.note_selected(&plan);
         self.note_vanished(&plan);
         self.retire_types(&plan);
+        self.note_selected_namespaces(&plan);
         self.update_record(&mut plan);
         let known = self.types.iter().map(|(&id, state)| (pair_of(&state.plan), id));
         let known: BTreeMap<Pair, TypeId> = known.collect();

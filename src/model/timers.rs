@@ -29,6 +29,8 @@ pub(super) enum Timer {
     Definitions,
     /// Namespaces at the hub are created or deleted.
     HubNamespaces,
+    /// The hub is asked for namespaces that configs select.
+    SelectedNamespaces,
     /// The heartbeat is written to the configs.
     Heartbeat,
     /// The hub is asked for a kind of configs that it did not serve.

@@ -14,6 +14,7 @@ mod filter;
 #[cfg(test)]
 mod fuzz_tests;
 pub(crate) mod kept;
+mod namespaces;
 mod naming;
 mod planned;
 mod resolve;

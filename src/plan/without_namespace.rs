@@ -29,7 +29,8 @@ impl Wanted {
     }
 }
 
-fn is_of_namespaces(types: &Types) -> bool {
+/// True if an entry with these types selects namespaces.
+pub(super) fn is_of_namespaces(types: &Types) -> bool {
     match types {
         Types::Plural { group, resource, .. } => group.is_empty() && resource == "namespaces",
         Types::Kind { group, kind, .. } => group.is_empty() && kind == "Namespace",

@@ -51,6 +51,8 @@ pub struct Snapshot {
     pub held: BTreeMap<(Direction, &'static str), usize>,
     /// Things that have failed and not worked since.
     pub failing: usize,
+    /// What in the configs cannot be followed.
+    pub config_problems: ConfigProblems,
     /// Statuses at the hub that the syncer of another sync target has lately written over.
     pub statuses_contested: usize,
     /// When the last heartbeat reached the hub, since 1970.
@@ -63,6 +65,17 @@ pub struct Snapshot {
     pub refusing: Vec<Side>,
 }
 
+/// How much of the configs cannot be followed, by what is wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConfigProblems {
+    /// Configs that cannot be read, and parts that cannot be followed whatever the sides have.
+    pub invalid: usize,
+    /// Selected types that a side does not serve.
+    pub types_not_served: usize,
+    /// Selected namespaces that the hub lacks.
+    pub namespaces_missing: usize,
+}
+
 /// The figures of a syncer that stands by while another one leads.
 pub fn render_standby() -> String {
     Page::of_process(false).text
@@ -71,9 +84,14 @@ pub fn render_standby() -> String {
 /// All figures as text.
 pub fn render(counters: &Counters, now: &Snapshot) -> String {
     let mut page = Page::of_process(true);
-    page.begin("side_up", "gauge", "Whether the side answers.");
+    page.begin(
+        "side_up",
+        "gauge",
+        "Whether the side answers and accepts the credentials.",
+    );
     for side in [Side::Hub, Side::Edge] {
-        page.line(&[("side", &side)], u8::from(now.up.contains(&side)));
+        let is_up = now.up.contains(&side) && !now.refusing.contains(&side);
+        page.line(&[("side", &side)], u8::from(is_up));
     }
     objects(&mut page, now);
     queue(&mut page, now);
@@ -100,6 +118,19 @@ fn objects(page: &mut Page, now: &Snapshot) {
         "Sides, types and objects that failed and have not worked since.",
     );
     page.line(&[], now.failing);
+    page.begin(
+        "config_problems",
+        "gauge",
+        "What in the configs cannot be followed, by what is wrong.",
+    );
+    let problems = now.config_problems;
+    for (problem, count) in [
+        ("invalid", problems.invalid),
+        ("type_not_served", problems.types_not_served),
+        ("namespace_missing", problems.namespaces_missing),
+    ] {
+        page.line(&[("problem", &problem)], count);
+    }
     page.begin(
         "statuses_contested",
         "gauge",
@@ -258,7 +289,13 @@ mod tests {
         counters.wrote(Side::Edge, "created");
         counters.failed(Side::Hub);
         let now = Snapshot {
-            up: vec![Side::Edge],
+            up: vec![Side::Hub, Side::Edge],
+            refusing: vec![Side::Hub],
+            config_problems: ConfigProblems {
+                invalid: 2,
+                types_not_served: 0,
+                namespaces_missing: 1,
+            },
             objects: BTreeMap::from([(Direction::Down, (5, 1))]),
             queue_length: 3,
             statuses_contested: 4,
@@ -282,6 +319,9 @@ mod tests {
             "edge_syncer_objects{direction=\"downsync\",state=\"synced\"} 5",
             "edge_syncer_objects{direction=\"downsync\",state=\"out_of_sync\"} 1",
             "edge_syncer_objects{direction=\"upsync\",state=\"synced\"} 0",
+            "edge_syncer_config_problems{problem=\"invalid\"} 2",
+            "edge_syncer_config_problems{problem=\"type_not_served\"} 0",
+            "edge_syncer_config_problems{problem=\"namespace_missing\"} 1",
             "edge_syncer_queue_length 3",
             "edge_syncer_statuses_contested 4",
             "edge_syncer_deletes_held{direction=\"upsync\",reason=\"TooMany\"} 30",

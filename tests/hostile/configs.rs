@@ -19,7 +19,9 @@ in_both_modes!(
 fn without_limits(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
-            fields.remove("maxLength");
+            for limit in ["maxLength", "minLength", "pattern", "anyOf"] {
+                fields.remove(limit);
+            }
             fields.values_mut().for_each(without_limits);
         }
         Value::Array(items) => items.iter_mut().for_each(without_limits),
@@ -27,7 +29,7 @@ fn without_limits(schema: &mut Value) {
     }
 }
 
-async fn lift_limits(hub: &Objects) {
+pub(crate) async fn lift_limits(hub: &Objects) {
     for name in [
         "syncerconfigs.edge.kubestellar.io",
         "edgesyncconfigs.edge.kubestellar.io",

@@ -29,6 +29,67 @@ fn nothing_is_planned_before_both_kinds_of_configs_are_known() {
 }
 
 #[test]
+fn a_selected_namespace_that_the_hub_lacks_is_looked_for_ever_more_rarely_until_it_is_there() {
+    let mut bench = Bench::new();
+    bench.world.lacks_namespaces.insert("shop".to_owned());
+    let mut bench = bench.selecting(&["configmaps"]);
+    let lacking = |bench: &Bench| bench.model.selected_namespaces.count_lacking();
+    assert_eq!(bench.count("look for namespaces"), 0, "it may come at once");
+    bench.pass(3 * SECOND);
+    assert_eq!((bench.count("look for namespaces shop"), lacking(&bench)), (1, 1));
+    bench.pass(3600 * SECOND);
+    let looked = bench.count("look for namespaces");
+    assert!((10..40).contains(&looked), "{looked}");
+    // The watch of namespaces shows it.
+    bench.world.lacks_namespaces.clear();
+    let origins = bench.origins_of(Side::Hub, "namespaces").expect("they are implied");
+    bench.says(origins, &object(&ResourceType::namespaces(), "", "shop", 5));
+    assert_eq!(lacking(&bench), 0);
+    let looked = bench.count("look for namespaces");
+    bench.pass(3600 * SECOND);
+    assert_eq!(bench.count("look for namespaces"), looked, "it is there");
+    // It is deleted, and then selected no longer.
+    bench.world.lacks_namespaces.insert("shop".to_owned());
+    bench.says_gone(origins, &object(&ResourceType::namespaces(), "", "shop", 6));
+    bench.pass(3 * SECOND);
+    assert_eq!(lacking(&bench), 1);
+    bench.config_says(&config("all", &json!({})));
+    assert_eq!(lacking(&bench), 0);
+}
+
+#[test]
+fn a_selected_namespace_that_a_watch_has_shown_is_not_looked_for() {
+    let mut bench = Bench::new();
+    bench.run();
+    bench.select(&["configmaps"]);
+    let origins = bench.origins_of(Side::Hub, "namespaces");
+    let copies = bench.copies_of(Side::Edge, "namespaces").expect("they are implied");
+    bench.list(copies, &[], 1);
+    let origins = origins
+        .or_else(|| bench.origins_of(Side::Hub, "namespaces"))
+        .expect("they are read");
+    bench.list(origins, &[object(&ResourceType::namespaces(), "", "shop", 5)], 5);
+    bench.pass(3600 * SECOND);
+    assert_eq!(bench.count("look for namespaces"), 0);
+    assert_eq!(bench.model.selected_namespaces.count_lacking(), 0);
+}
+
+#[test]
+fn namespaces_that_the_syncer_may_not_look_for_are_not_known_to_be_lacking() {
+    let mut bench = Bench::new();
+    let forbidden = Error::from_answer(403, None, br#"{"kind":"Status","reason":"Forbidden","message":"no"}"#);
+    bench
+        .world
+        .fails
+        .insert("look for namespaces shop".to_owned(), forbidden);
+    let mut bench = bench.selecting(&["configmaps"]);
+    bench.pass(3600 * SECOND);
+    assert_eq!(bench.count("look for namespaces"), 1, "it is not asked again and again");
+    assert_eq!(bench.model.selected_namespaces.count_lacking(), 0);
+    assert_eq!(bench.model.report.failing(), 0);
+}
+
+#[test]
 fn a_hub_that_serves_one_kind_of_configs_is_enough_and_one_that_serves_none_is_not() {
     let mut bench = Bench::new();
     bench.run();

@@ -1,6 +1,6 @@
 //! The surroundings of the model: what both sides answer about themselves, and what is read from them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::cluster::discovery::{Served, ServedResource};
@@ -32,6 +32,8 @@ pub(super) struct World {
     pub(super) withdrawal: Option<Withdrawal>,
     /// How many copies are left of a type that the hub has no longer.
     pub(super) left: usize,
+    /// Namespaces that the hub lacks.
+    pub(super) lacks_namespaces: BTreeSet<String>,
     /// How many configs had the status of the last heartbeat already.
     pub(super) kept_before: usize,
     /// The conditions that heartbeats have written.
@@ -63,6 +65,7 @@ impl Default for World {
             definition: None,
             withdrawal: None,
             left: 0,
+            lacks_namespaces: BTreeSet::new(),
             conditions: Vec::new(),
             heartbeat_version: 0,
             known: Vec::new(),
@@ -280,6 +283,13 @@ impl Bench {
                 let left = or_fails(error).map(|()| self.world.left);
                 Answer::Vanished(resource, left.map_err(|error| (Side::Edge, error)))
             }
+            Request::FindNamespaces(names) => {
+                let answer = |name: String| {
+                    let is_there = !self.world.lacks_namespaces.contains(&name);
+                    (name, or_fails(error.clone()).map(|()| is_there))
+                };
+                Answer::NamespacesFound(names.into_iter().map(answer).collect())
+            }
             Request::Object(..) | Request::Status(..) | Request::Namespace(..) => unreachable!("the test answers it"),
         }
     }
@@ -407,6 +417,7 @@ fn word(request: &Request) -> String {
         Request::Define(..) => "ask what defines types".to_owned(),
         Request::Verify(..) | Request::VerifyConfigs(..) => "ask whether a type is withdrawn".to_owned(),
         Request::SearchForLeft(..) => "search for what is left".to_owned(),
+        Request::FindNamespaces(names) => format!("look for namespaces {}", names.join(",")),
         Request::Object(..) | Request::Status(..) | Request::Namespace(..) => String::new(),
     }
 }

@@ -1,0 +1,147 @@
+//! Namespaces that the hub must have for what is to go down.
+
+use std::collections::BTreeMap;
+
+use super::selector::ALL;
+use super::wanted::{Entry, Objects, Types};
+use super::without_namespace::is_of_namespaces;
+use super::{Direction, Names, Place, Plan, Wanted};
+
+impl Plan {
+    /// Namespaces that the hub must have for what the configs select of it, each with the first place that names it.
+    pub fn namespaces_at_hub(&self, wanted: &Wanted) -> BTreeMap<String, Place> {
+        let mut found = BTreeMap::new();
+        let down = wanted.entries.iter().filter(|entry| entry.direction == Direction::Down);
+        for entry in down {
+            for name in self.named_by(entry) {
+                if !is_converted(wanted, name) {
+                    found.entry(name.to_owned()).or_insert_with(|| entry.place.clone());
+                }
+            }
+        }
+        found
+    }
+
+    /// The namespaces that an entry names: those of its objects, or as objects.
+    fn named_by<'a>(&self, entry: &'a Entry) -> Box<dyn Iterator<Item = &'a str> + 'a> {
+        let of_namespaces = is_of_namespaces(&entry.types);
+        match &entry.objects {
+            Objects::In(Some(namespace), _) => Box::new(std::iter::once(&**namespace)),
+            Objects::In(None, names) | Objects::Ref { names, .. } if of_namespaces => each(names),
+            Objects::Within(all) | Objects::Implied(all) => Box::new(all.iter().map(String::as_str)),
+            Objects::Ref { namespace, .. } if self.are_namespaced(&entry.types) => {
+                let is_one = |namespace: &&str| !namespace.is_empty() && *namespace != ALL;
+                Box::new(std::iter::once(&**namespace).filter(is_one))
+            }
+            Objects::In(None, _) | Objects::Ref { .. } | Objects::Anywhere { .. } => Box::new(std::iter::empty()),
+        }
+    }
+
+    /// False of a type that is not known to have namespaces: what an entry says of them does not count then.
+    fn are_namespaced(&self, types: &Types) -> bool {
+        let Types::Kind { group, kind, .. } = types else {
+            return false;
+        };
+        let mut planned = self.types.values().map(|planned| &planned.at_hub);
+        planned.any(|at_hub| at_hub.namespaced && at_hub.group == *group && at_hub.kind == *kind)
+    }
+}
+
+fn each(names: &Names) -> Box<dyn Iterator<Item = &str> + '_> {
+    match names {
+        Names::All => Box::new(std::iter::empty()),
+        Names::These(names) => Box::new(names.iter().map(String::as_str)),
+    }
+}
+
+/// True if a conversion gives the Namespace another name at one of the sides: an entry may use either.
+fn is_converted(wanted: &Wanted, name: &str) -> bool {
+    let mut sides = wanted.conversions.iter().flat_map(|it| [&it.hub, &it.edge]);
+    sides.any(|object| object.group.is_empty() && object.kind == "Namespace" && object.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::edge_sync_config::EdgeSyncConfig;
+    use crate::api::syncer_config::SyncerConfig;
+    use crate::cluster::ResourceType;
+    use crate::plan::{Naming, Pair, Selector, TypePlan};
+
+    /// A plan with ConfigMaps.
+    fn plan() -> Plan {
+        let same = (String::new(), "configmaps".to_owned());
+        let pair = Pair {
+            direction: Direction::Down,
+            hub: same.clone(),
+            edge: same,
+        };
+        let planned = TypePlan {
+            direction: Direction::Down,
+            at_hub: ResourceType::config_maps(),
+            at_edge: ResourceType::config_maps(),
+            selector: Selector::default(),
+            naming: Naming::default(),
+            yields_to: Selector::default(),
+            selected: true,
+            gone_at_origin: false,
+            not_stored: None,
+            status: None,
+        };
+        Plan {
+            types: [(pair, planned)].into(),
+            ..Plan::default()
+        }
+    }
+
+    fn check(by_kind: &Value, by_plural: &Value, expected: &[(&str, &str)]) {
+        let object = |spec: &Value| json!({"metadata": {"name": "c"}, "spec": spec}).to_string();
+        let by_kind = EdgeSyncConfig::parse(object(by_kind).as_bytes()).unwrap();
+        let by_plural = SyncerConfig::parse(object(by_plural).as_bytes()).unwrap();
+        let wanted = Wanted::from_configs([&by_plural], [&by_kind], true);
+        let found = plan().namespaces_at_hub(&wanted);
+        let found: Vec<(&str, &str)> = found.iter().map(|(name, place)| (&**name, &*place.field)).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_goes_down_needs_its_namespaces_at_the_hub() {
+        let resource = |name: &str| json!({"group": "", "apiVersion": "v1", "resource": name});
+        let mut by_name = resource("configmaps");
+        by_name["objectsByNamespace"] =
+            json!([{"namespace": "b", "names": ["x"]}, {"namespace": "unused", "names": []}]);
+        let mut themselves = resource("namespaces");
+        themselves["objects"] = json!(["c"]);
+        let by_plural = json!({
+            "namespaceScope": {"namespaces": ["a"], "resources": [resource("configmaps")]},
+            "namespacedObjects": [by_name],
+            "clusterScope": [themselves],
+            "upsync": [{"resources": ["configmaps"], "namespaces": ["at-edge"], "names": ["*"]}],
+        });
+        let [a, b, c] = [
+            ("a", "namespaceScope.namespaces"),
+            ("b", "namespacedObjects[0]"),
+            ("c", "clusterScope[0]"),
+        ];
+        check(&json!({}), &by_plural, &[a, b, c]);
+        let reference = |kind: &str, namespace: &str, name: &str| json!({"version": "v1", "kind": kind, "namespace": namespace, "name": name});
+        let down = |all: &[Value]| json!({"downSyncedResources": all});
+        let field = |index: usize| ["downSyncedResources[0]", "downSyncedResources[1]"][index];
+        let by_kind = down(&[reference("Namespace", "", "a"), reference("ConfigMap", "b", "*")]);
+        check(&by_kind, &json!({}), &[("a", field(0)), ("b", field(1))]);
+        // What has no namespace, or is not known to have one, needs none.
+        let without = down(&[reference("Node", "b", "x"), reference("Namespace", "", "*")]);
+        check(&without, &json!({}), &[]);
+        let mut renamed = down(&[reference("Namespace", "", "a"), reference("ConfigMap", "b", "*")]);
+        renamed["conversions"] = json!([{
+            "upstream": {"kind": "Namespace", "name": "at-hub"}, "downstream": {"kind": "Namespace", "name": "a"}}]);
+        check(&renamed, &json!({}), &[("b", field(1))]);
+        check(
+            &json!({"upSyncedResources": [reference("ConfigMap", "b", "*")]}),
+            &json!({}),
+            &[],
+        );
+    }
+}
