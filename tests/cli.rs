@@ -175,7 +175,8 @@ fn refuses_wrong_usage_in_one_line() {
         ),
         (
             &["--sync-target-uid="],
-            "--sync-target-uid is missing: it must be the UID of the sync target",
+            "--sync-target-uid is missing: it must be the UID of the sync target: any name that stays the same will do, such as \
+             site-7",
         ),
         (
             &["--listen-address=8080"],

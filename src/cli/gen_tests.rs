@@ -78,6 +78,32 @@ fn not_one_name_asks_for_help() {
 }
 
 #[test]
+fn a_wrong_command_line_that_begins_nearly_as_gen_rbac_asks_whether_that_was_meant() {
+    for (line, expected) in [
+        (
+            "rabc",
+            "-o is missing: it must be the file to write, or - for standard output; did you mean edge-syncer gen rbac?",
+        ),
+        (
+            "rbca --side hub",
+            "unknown flag --side; did you mean edge-syncer gen rbac?",
+        ),
+        (
+            "rbc --from-kubeconfig=f",
+            "unknown flag --from-kubeconfig; did you mean edge-syncer gen rbac?",
+        ),
+        (
+            "racks",
+            "-o is missing: it must be the file to write, or - for standard output",
+        ),
+    ] {
+        let expected = format!("{expected} (see edge-syncer gen --help)");
+        assert_eq!(check(line).unwrap_err(), expected, "{line}");
+    }
+    assert!(check("rabc --syncer-image=x -o -").is_ok(), "it may be a name");
+}
+
+#[test]
 fn is_called_by_the_name_of_the_plugin_too() {
     let words = |program: &str| parse([program, "site", "--syncer-image=x", "-o", "-"].map(OsString::from));
     for program in [

@@ -18,6 +18,8 @@ pub use crate::logging::LogFormat;
 use crate::logging::log_line;
 use crate::model::OneCluster;
 use crate::plan::{Bounds, Filter, is_label};
+#[cfg(feature = "admin")]
+use crate::spelling;
 use crate::systemd::Asked;
 use crate::version;
 use args::{Command, RunArgs};
@@ -145,6 +147,15 @@ fn version_line() -> Invocation {
 /// What the words after `gen` ask for.
 #[cfg(feature = "admin")]
 fn generate(words: &[String], klog: Klog) -> Result<Invocation, UsageError> {
+    // A wrong command line whose first word is nearly that of another command is probably one of that.
+    let first = words.first().map(String::as_str).unwrap_or_default();
+    let hint = spelling::nearest(first, ["rbac"]).map_or("", |_| "; did you mean edge-syncer gen rbac?");
+    register(words, klog).map_err(|error| error.hinting(hint))
+}
+
+/// What they ask for if a registration is meant.
+#[cfg(feature = "admin")]
+fn register(words: &[String], klog: Klog) -> Result<Invocation, UsageError> {
     Ok(match gen_args::parse(words, klog)? {
         gen_args::Gen::Help => Invocation::Print(help::generate()),
         gen_args::Gen::Version => version_line(),
@@ -461,7 +472,7 @@ mod tests {
             (
                 "/ko-app/syncer",
                 "--from-kubeconfig and --sync-target-uid are missing: they must be the kubeconfig file of the hub and the \
-                 UID of the sync target (see syncer --help)",
+                 UID of the sync target: any name that stays the same will do, such as site-7 (see syncer --help)",
             ),
         ] {
             assert_eq!(check(line).unwrap_err(), expected);

@@ -264,8 +264,13 @@ fn missing(raw: &RunArgs) -> UsageError {
     } else {
         ("are", "they")
     };
+    let note = if names.contains(&"--sync-target-uid") {
+        ": any name that stays the same will do, such as site-7"
+    } else {
+        ""
+    };
     let (names, values) = (names.join(" and "), values.join(" and "));
-    UsageError::new(format!("{names} {are} missing: {they} must be {values}"))
+    UsageError::new(format!("{names} {are} missing: {they} must be {values}{note}"))
 }
 
 /// A `~` that no shell has expanded is no path: shells do so only at the beginning of a word, service managers never.

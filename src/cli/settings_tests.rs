@@ -136,7 +136,7 @@ fn each_duration_is_reported_with_its_own_bounds() {
 #[test]
 fn reports_all_that_is_missing_at_once() {
     let expected = "--from-kubeconfig and --sync-target-uid are missing: they must be the kubeconfig file of the hub and the \
-                    UID of the sync target";
+                    UID of the sync target: any name that stays the same will do, such as site-7";
     for empty in [None, Some(String::new())] {
         let found = check(|raw| (raw.from_kubeconfig, raw.sync_target_uid) = (empty.clone(), empty.clone()));
         assert_eq!(found.err().as_deref(), Some(expected));
@@ -262,7 +262,8 @@ fn says_which_flag_is_wrong_and_what_is_allowed() {
         ),
         (
             check(|raw| raw.sync_target_uid = some("")),
-            "--sync-target-uid is missing: it must be the UID of the sync target",
+            "--sync-target-uid is missing: it must be the UID of the sync target: any name that stays the same will do, such as \
+             site-7",
         ),
         (
             check(|raw| raw.to_context = some("x")),

@@ -28,6 +28,13 @@ impl UsageError {
         }
     }
 
+    /// The same with what may have been meant.
+    #[cfg(feature = "admin")]
+    pub(super) fn hinting(mut self, hint: &str) -> Self {
+        self.message.push_str(hint);
+        self
+    }
+
     /// The same where the program was called by this name.
     pub(super) fn seen_from(self, name: &'static str) -> Self {
         Self { see: name, ..self }

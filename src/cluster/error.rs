@@ -39,6 +39,9 @@ pub enum Error {
     NotSent(String),
     /// The server has accepted a write and stored nothing of it, for the reason given. Retry: it may store a later one.
     WithoutEffect(String),
+    /// The side lists a group of types, and says that it does not serve it: a CRD was just defined or deleted, or a proxy
+    /// has answered. Proves nothing. Read again: mostly it passes within seconds.
+    NotServedYet(String),
     /// A new object has to wait until the former one is gone, which has these finalizers. It continues by itself.
     Ending(Vec<String>),
     /// The server shows an older state than it has shown before: there is a cache before it, or it was restored from a
@@ -218,6 +221,11 @@ impl Error {
             .is_some_and(|status| status.code == 409 && !status.is_denial())
     }
 
+    /// True if it is in the nature of things, and passes by itself within seconds: then it is no failure.
+    pub fn is_passing(&self) -> bool {
+        self.is_conflict() || self.is_type_not_served() || matches!(self, Self::NotServedYet(_))
+    }
+
     /// True if an object of that name exists already, so that it could not be created.
     pub fn is_already_there(&self) -> bool {
         self.status()
@@ -296,6 +304,7 @@ impl fmt::Display for Error {
             Self::Status(status) | Self::Unauthorized(status) => {
                 write!(f, "{} (HTTP {})", status.message, status.code)
             }
+            Self::NotServedYet(group) => write!(f, "group {group} is listed and not served"),
             Self::NotSent(reason) => write!(f, "nothing that could be asked for: {reason}"),
             Self::BadAnswer(reason) => write!(f, "not an answer of a Kubernetes API: {reason}"),
             Self::WithoutEffect(reason) => write!(f, "the server took it and kept nothing of it: {reason}"),

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::outcome::LASTING;
 use super::timers::Timer;
 use super::{Feed, Model, Request};
 use crate::api::UPSYNCED_SELECTOR;
@@ -288,13 +289,13 @@ impl Model {
             }
             Err(error) => {
                 let doing = "keeping the namespace";
+                let failures = self.timers.fails(Timer::HubNamespaces);
                 if error.is_unreachable() {
                     self.side_is_silent(Side::Hub, doing, &error);
-                } else {
+                } else if !error.is_passing() || failures > LASTING {
                     self.fails(subject, doing, &error);
                 }
                 let known = &mut self.hub_namespaces;
-                let failures = self.timers.fails(Timer::HubNamespaces);
                 let next = self.now + back_off(failures, self.chance.f64());
                 if let Some(ours) = known.ours.get_mut(&namespace) {
                     ours.unused = Some(next);

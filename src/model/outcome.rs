@@ -16,7 +16,7 @@ use crate::sync::job::{Change, Ending, Failure, HeldFor, Outcome, Seen, Why};
 use crate::sync::object::Address;
 
 /// What passes by itself counts as a failure of the object, and is logged, if it comes so often in a row.
-const LASTING: u32 = 4;
+pub(super) const LASTING: u32 = 4;
 /// Until a name is read again that another origin's copy has. When that copy is deleted, its side reports it before.
 const NAME_TAKEN_WAIT: Duration = Duration::from_secs(600);
 /// How long a copy from another cluster waits for that one to be back.
@@ -431,7 +431,7 @@ impl Model {
             self.void_discovery_of(*side, &here.resource);
         }
         // A type that is gone is reported once, and not for each of its objects.
-        if (error.is_conflict() || error.is_type_not_served()) && self.queue.failures(key) < LASTING {
+        if error.is_passing() && self.queue.failures(key) < LASTING {
             log_line!(
                 Debug,
                 ChangedMeanwhile,

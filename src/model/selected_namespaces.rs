@@ -1,7 +1,7 @@
 //! Namespaces that configs select and the hub lacks: perhaps they come later, perhaps their names are misspelt.
 //!
 //! Promises: what the watches have shown to be there is not asked for; a namespace has a line when the hub is found to
-//! lack it, and another one when it is there; the hub is asked more and more rarely.
+//! lack it, and another one when it is there; nothing is asked for again unless something has changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,20 +18,16 @@ use crate::plan::{Direction, Place, Plan};
 const SETTLE: Duration = Duration::from_secs(2);
 /// How many are asked for at once.
 const AT_ONCE: usize = 50;
-/// Failures that the wait between two questions starts from: about 6 s, growing to 5 minutes.
-const PATIENCE: u32 = 4;
 
 /// What is known of them.
 #[derive(Default)]
 pub(super) struct SelectedNamespaces {
     /// All, each with the first place that names it.
     selected: BTreeMap<String, Place>,
-    /// Those that the hub has, or does not let the syncer ask for.
-    settled: BTreeSet<String>,
+    /// Those of which it has to be found out whether the hub has them.
+    open: BTreeSet<String>,
     /// Those that the hub lacks, which was logged.
     lacking: BTreeSet<String>,
-    /// The last one that was asked for: the next ones follow.
-    last: String,
 }
 
 impl SelectedNamespaces {
@@ -44,23 +40,6 @@ impl SelectedNamespaces {
         let placed = |name: &'a String| Some((self.selected.get(name)?, name.as_str()));
         names.into_iter().filter_map(placed)
     }
-
-    /// The next that are to be asked for.
-    fn next(&self) -> Vec<String> {
-        let is_open = |name: &&String| !self.settled.contains(*name);
-        let (later, first): (Vec<_>, Vec<_>) = self
-            .selected
-            .keys()
-            .filter(is_open)
-            .partition(|name| **name > self.last);
-        later.into_iter().chain(first).take(AT_ONCE).cloned().collect()
-    }
-
-    /// Some have not been asked for.
-    fn has_unasked(&self) -> bool {
-        let mut selected = self.selected.keys();
-        selected.any(|name| !self.settled.contains(name) && !self.lacking.contains(name))
-    }
 }
 
 impl Model {
@@ -70,7 +49,6 @@ impl Model {
         let known = &mut self.selected_namespaces;
         let of_before = std::mem::replace(&mut known.selected, selected);
         let is_selected = |name: &String| known.selected.contains_key(name);
-        known.settled.retain(is_selected);
         let deselected: Vec<String> = known
             .lacking
             .iter()
@@ -78,6 +56,13 @@ impl Model {
             .cloned()
             .collect();
         known.lacking.retain(is_selected);
+        known.open.retain(is_selected);
+        let is_new = |name: &&String| !of_before.contains_key(*name);
+        let new: Vec<String> = known.selected.keys().filter(is_new).cloned().collect();
+        if !new.is_empty() || !deselected.is_empty() {
+            // Whoever changes the configs may have created one that nothing shows.
+            known.open.extend(known.lacking.iter().cloned().chain(new));
+        }
         log_each(
             deselected.iter().filter_map(|name| Some((of_before.get(name)?, name))),
             |place, name| {
@@ -100,29 +85,25 @@ impl Model {
                 );
             },
         );
-        if self.selected_namespaces.has_unasked() {
+        if !self.selected_namespaces.open.is_empty() {
             self.timers.set_earlier(Timer::SelectedNamespaces, self.now + SETTLE);
         }
     }
 
-    /// Asks the hub for those of which nothing is known, and again for those that it lacked, if that is due.
+    /// Finds out whether the hub has them, where that is due.
     pub(super) fn find_selected_namespaces(&mut self) {
         if !self.timers.fires(Timer::SelectedNamespaces, self.now) {
             return;
         }
-        let known = &self.selected_namespaces;
-        let open = known.selected.keys().filter(|name| !known.settled.contains(*name));
-        let shown: Vec<String> = open.filter(|name| self.is_shown_at_hub(name)).cloned().collect();
-        let shown = shown.into_iter().map(|name| (name, Ok(true))).collect();
+        let open = self.selected_namespaces.open.iter();
+        let shown = open.filter(|name| self.is_shown_at_hub(name)).cloned();
+        let shown: Vec<_> = shown.map(|name| (name, Ok(true))).collect();
         self.take_in_namespaces(shown);
-        let next = self.selected_namespaces.next();
-        let Some(last) = next.last() else {
-            self.timers.succeeds(Timer::SelectedNamespaces);
-            return;
-        };
-        self.selected_namespaces.last.clone_from(last);
-        self.timers.starts(Timer::SelectedNamespaces);
-        self.request(Request::FindNamespaces(next));
+        let next: Vec<String> = self.selected_namespaces.open.iter().take(AT_ONCE).cloned().collect();
+        if !next.is_empty() {
+            self.timers.starts(Timer::SelectedNamespaces);
+            self.request(Request::FindNamespaces(next));
+        }
     }
 
     /// True if a watch has shown that the hub has this namespace.
@@ -143,58 +124,57 @@ impl Model {
     pub(super) fn namespaces_are_found(&mut self, found: Vec<(String, Result<bool, Error>)>) {
         let timer = Timer::SelectedNamespaces;
         self.timers.ends(timer);
-        self.take_in_namespaces(found);
-        let known = &self.selected_namespaces;
-        if known.has_unasked() && known.lacking.is_empty() {
-            self.timers.set_earlier(timer, self.now + SETTLE);
-        } else if known.has_unasked() || !known.lacking.is_empty() {
-            self.timers.has_failed(timer, PATIENCE);
-            let chance = self.chance.f64();
-            let next = self.now + crate::queue::back_off(self.timers.fails(timer), chance);
-            self.timers.set_earlier(timer, next);
+        if self.take_in_namespaces(found) {
+            self.timers.succeeds(timer);
+            if !self.selected_namespaces.open.is_empty() {
+                self.timers.set_earlier(timer, self.now + SETTLE);
+            }
+        } else {
+            self.timers.retry(timer, self.now, self.chance.f64());
         }
     }
 
-    fn take_in_namespaces(&mut self, found: Vec<(String, Result<bool, Error>)>) {
+    /// False if the hub has not answered for one of them.
+    fn take_in_namespaces(&mut self, found: Vec<(String, Result<bool, Error>)>) -> bool {
         let known = &mut self.selected_namespaces;
-        let (mut there, mut lacking) = (Vec::new(), Vec::new());
-        let mut silence = None;
+        let (mut there, mut lacking, mut failed) = (Vec::new(), Vec::new(), None);
         for (name, answer) in found {
             // The configs may have changed meanwhile.
-            if !known.selected.contains_key(&name) {
-                continue;
-            }
+            let is_selected = known.selected.contains_key(&name);
             match answer {
-                Ok(false) => {
-                    if known.lacking.insert(name.clone()) {
+                Ok(is_there) => {
+                    known.open.remove(&name);
+                    if is_there && known.lacking.remove(&name) {
+                        there.push(name);
+                    } else if !is_there && is_selected && known.lacking.insert(name.clone()) {
                         lacking.push(name);
                     }
                 }
-                Ok(true) => {
-                    if known.lacking.remove(&name) {
-                        there.push(name.clone());
-                    }
-                    known.settled.insert(name);
-                }
                 // It need not have that permission: then nothing is known.
                 Err(error) if error.is_forbidden() => {
+                    known.open.remove(&name);
                     known.lacking.remove(&name);
-                    known.settled.insert(name);
                 }
-                Err(error) => silence = Some(error).filter(Error::is_unreachable),
+                Err(error) => failed = Some(error),
             }
         }
         log_lacking(known.placed(&lacking));
         log_found(known.placed(&there));
-        if let Some(error) = silence {
+        let is_answered = failed.is_none();
+        if let Some(error) = failed.filter(Error::is_unreachable) {
             self.side_is_silent(Side::Hub, "looking for a selected namespace", &error);
         }
+        is_answered
     }
 
-    /// The hub has shown an object: a namespace that it lacked, or something in it, is a reason to ask at once.
+    /// The hub has shown an object: a namespace that it lacked, or something in it.
     pub(super) fn namespace_may_be_there(&mut self, origin: &ObjectName) {
-        let lacking = &self.selected_namespaces.lacking;
-        if lacking.contains(origin.namespace()) || origin.namespace().is_empty() && lacking.contains(&*origin.name) {
+        let known = &mut self.selected_namespaces;
+        let name = match origin.namespace() {
+            "" => &*origin.name,
+            namespace => namespace,
+        };
+        if known.lacking.contains(name) && known.open.insert(name.to_owned()) {
             self.timers.set_earlier(Timer::SelectedNamespaces, self.now);
         }
     }
@@ -204,7 +184,9 @@ impl Model {
         let is_namespace = self.types.get(&type_id).is_some_and(|state| {
             state.plan.direction == Direction::Down && state.plan.at_hub.stands_for("", "namespaces")
         });
-        if is_namespace && self.selected_namespaces.settled.remove(&*origin.name) {
+        let known = &mut self.selected_namespaces;
+        if is_namespace && known.selected.contains_key(&*origin.name) {
+            known.open.insert(origin.name.to_string());
             self.timers.set_earlier(Timer::SelectedNamespaces, self.now + SETTLE);
         }
     }

@@ -70,7 +70,7 @@ mod tests {
     use crate::cluster::ResourceType;
     use crate::plan::{Naming, Pair, Selector, TypePlan};
 
-    /// A plan with ConfigMaps.
+    /// A plan with `ConfigMap`s.
     fn plan() -> Plan {
         let same = (String::new(), "configmaps".to_owned());
         let pair = Pair {

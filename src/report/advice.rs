@@ -14,6 +14,11 @@ pub(crate) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
         Error::Outdated { .. } => {
             "everything is listed again; if it lasts, check for a cache before the server, or a restored backup".into()
         }
+        Error::NotServedYet(_) => {
+            "it ends by itself after a CRD was defined or deleted there; if it lasts, see what is to serve that group: kubectl get \
+             apiservices"
+                .into()
+        }
         Error::WithoutEffect(_) => "apply the CRDs of this version at the server; it is tried again".into(),
         Error::Ending(_) => {
             "see why the controllers that set them do not remove them there; it continues by itself when they are gone"
@@ -315,7 +320,11 @@ const REFUSALS: &[(&[&str], &str)] = &[
         "no credentials have reached the server: give the user entry of the kubeconfig a token or certificate, and see \
          that no proxy drops them",
     ),
-    (&["\" cannot "], "grant the syncer's user this permission"),
+    (
+        &["\" cannot "],
+        "grant the syncer's user this permission: edge-syncer gen rbac prints all that it needs; for an edge of edge-syncer \
+         gen, run that again and apply what it writes",
+    ),
     (
         &["workspace access not permitted", "access denied"],
         "give the syncer's user access to this workspace",

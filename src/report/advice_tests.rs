@@ -50,7 +50,7 @@ fn each_403_has_the_advice_that_fits_its_cause() {
     for (message, expected) in [
         (
             format!("configmaps is forbidden: User \"limited\" cannot list {LIST}"),
-            "grant the syncer's user this permission",
+            "grant the syncer's user this permission: edge-syncer gen rbac prints",
         ),
         (
             format!("configmaps is forbidden: User \"system:anonymous\" cannot list {LIST}"),

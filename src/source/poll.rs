@@ -213,6 +213,7 @@ fn concerns_one_object(error: &Error) -> bool {
         | Error::NotSent(_)
         | Error::WithoutEffect(_)
         | Error::Ending(_)
+        | Error::NotServedYet(_)
         | Error::Outdated { .. }
         | Error::Unanswered(_) => true,
         Error::Status(status) => status.code == 500,

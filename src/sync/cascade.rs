@@ -38,7 +38,7 @@ async fn first_of_definition(cluster: &Rc<Cluster>, name: &str) -> Result<Option
     for version in discovery::groups(cluster).await?.remove(group).into_iter().flatten() {
         let served = discovery::discover(cluster, &(group.to_owned(), version)).await?;
         let Served::Resources(mut resources) = served else {
-            return Err(Error::BadAnswer(format!("group {group} is listed and not served")));
+            return Err(Error::NotServedYet(group.to_owned()));
         };
         if let Some(served) = resources.remove(plural) {
             let is_going = |_: &ResourceType, meta: &Meta| meta.deletion_timestamp.is_some();

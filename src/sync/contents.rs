@@ -29,7 +29,8 @@ pub(crate) async fn first_in_namespace(
     for group_version in group_versions {
         let Served::Resources(resources) = discovery::discover(cluster, &group_version).await? else {
             // The side has just listed it: this may be the 404 of a proxy before it.
-            return Err(Error::BadAnswer(format!("{group_version:?} is listed and not served")));
+            let (group, version) = group_version;
+            return Err(Error::NotServedYet(format!("{group}/{version}")));
         };
         for served in resources.into_values() {
             let resource = served.resource;

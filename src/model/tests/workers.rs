@@ -191,17 +191,19 @@ fn an_origin_that_changes_while_a_worker_has_it_is_taken_up_once_more_with_its_n
 }
 
 #[test]
-fn a_conflict_is_a_failure_only_if_it_lasts() {
-    let mut bench = Bench::listed();
-    let origins = bench.origins();
-    bench.says(origins, &config_map("a", 10));
-    for failing in [0, 0, 0, 0, 1] {
-        bench.fail(Side::Edge, conflict());
-        assert_eq!(bench.model.report.failing(), failing);
-        bench.pass(60 * SECOND);
+fn a_conflict_or_a_group_that_is_listed_and_not_served_is_a_failure_only_if_it_lasts() {
+    for error in [conflict(), Error::NotServedYet("example.org/v1".to_owned())] {
+        let mut bench = Bench::listed();
+        let origins = bench.origins();
+        bench.says(origins, &config_map("a", 10));
+        for failing in [0, 0, 0, 0, 1] {
+            bench.fail(Side::Edge, error.clone());
+            assert_eq!(bench.model.report.failing(), failing, "{error}");
+            bench.pass(60 * SECOND);
+        }
+        bench.succeed(Change::Created);
+        assert_eq!(bench.model.report.failing(), 0);
     }
-    bench.succeed(Change::Created);
-    assert_eq!(bench.model.report.failing(), 0);
 }
 
 // What was refused may be taken later, whatever was said: a rule can be changed as well as an object.
