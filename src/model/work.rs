@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::inventory::{Held, Inventory, Link};
 use super::sources::SourceState;
+use super::timers::Timer;
 use super::workers::HELD_BACK;
 use super::{AtHand, Effect, Generation, Key, Model, Request, Task, TypeId, TypeState};
 use crate::cluster::ObjectName;
@@ -72,7 +73,7 @@ impl Model {
     /// True once all that configs select has been read, and nothing is left to do but what fails or waits.
     fn has_tried_all(&self) -> bool {
         let is_quiet = !self.workers.are_busy() && !self.queue.has_untried();
-        is_quiet && self.record.is_up_to_date() && self.has_read_all()
+        is_quiet && !self.timers.is_set(Timer::Plan) && self.record.is_up_to_date() && self.has_read_all()
     }
 
     /// An object for which a worker has nothing to do does not count as failing: it may have failed after it was

@@ -1,6 +1,7 @@
 //! Namespaces that the hub must have for what is to go down.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use super::selector::ALL;
 use super::wanted::{Entry, Objects, Types};
@@ -10,25 +11,60 @@ use super::{Direction, Names, Place, Plan, Wanted};
 impl Plan {
     /// Namespaces that the hub must have for what the configs select of it, each with the first place that names it.
     pub fn namespaces_at_hub(&self, wanted: &Wanted) -> BTreeMap<String, Place> {
-        let mut found = BTreeMap::new();
+        let known = Known::of(self, wanted);
+        let (mut found, mut seen) = (BTreeMap::new(), BTreeSet::new());
         let down = wanted.entries.iter().filter(|entry| entry.direction == Direction::Down);
         for entry in down {
-            for name in self.named_by(entry) {
-                if !is_converted(wanted, name) {
-                    found.entry(name.to_owned()).or_insert_with(|| entry.place.clone());
+            // Many entries have the same namespaces.
+            let is_new = shared(&entry.objects).is_none_or(|all| seen.insert(Rc::as_ptr(all)));
+            let names = is_new.then(|| known.named_by(entry)).into_iter().flatten();
+            for name in names.filter(|name| !known.converted.contains(name)) {
+                if !found.contains_key(name) {
+                    found.insert(name.to_owned(), entry.place.clone());
                 }
             }
         }
         found
     }
+}
+
+/// The namespaces of an entry that others may have too.
+fn shared(objects: &Objects) -> Option<&Rc<BTreeSet<String>>> {
+    match objects {
+        Objects::Within { namespaces, .. } | Objects::Implied(namespaces) => Some(namespaces),
+        _ => None,
+    }
+}
+
+/// What is asked of each entry.
+struct Known<'a> {
+    /// Namespaces to which a conversion gives another name at one of the sides: an entry may use either.
+    converted: BTreeSet<&'a str>,
+    /// Groups and kinds at the hub that are known to have namespaces. What an entry says of others does not count.
+    namespaced: BTreeSet<(&'a str, &'a str)>,
+}
+
+impl<'a> Known<'a> {
+    fn of(plan: &'a Plan, wanted: &'a Wanted) -> Self {
+        let sides = wanted.conversions.iter().flat_map(|it| [&it.hub, &it.edge]);
+        let converted = sides.filter(|object| object.group.is_empty() && object.kind == "Namespace");
+        let planned = plan.types.values().map(|planned| &planned.at_hub);
+        let namespaced = planned.filter(|at_hub| at_hub.namespaced);
+        Self {
+            converted: converted.map(|object| &*object.name).collect(),
+            namespaced: namespaced.map(|at_hub| (&*at_hub.group, &*at_hub.kind)).collect(),
+        }
+    }
 
     /// The namespaces that an entry names: those of its objects, or as objects.
-    fn named_by<'a>(&self, entry: &'a Entry) -> Box<dyn Iterator<Item = &'a str> + 'a> {
+    fn named_by<'e>(&self, entry: &'e Entry) -> Box<dyn Iterator<Item = &'e str> + 'e> {
         let of_namespaces = is_of_namespaces(&entry.types);
         match &entry.objects {
             Objects::In(Some(namespace), _) => Box::new(std::iter::once(&**namespace)),
             Objects::In(None, names) | Objects::Ref { names, .. } if of_namespaces => each(names),
-            Objects::Within(all) | Objects::Implied(all) => Box::new(all.iter().map(String::as_str)),
+            Objects::Within { namespaces, .. } | Objects::Implied(namespaces) => {
+                Box::new(namespaces.iter().map(String::as_str))
+            }
             Objects::Ref { namespace, .. } if self.are_namespaced(&entry.types) => {
                 let is_one = |namespace: &&str| !namespace.is_empty() && *namespace != ALL;
                 Box::new(std::iter::once(&**namespace).filter(is_one))
@@ -37,13 +73,11 @@ impl Plan {
         }
     }
 
-    /// False of a type that is not known to have namespaces: what an entry says of them does not count then.
     fn are_namespaced(&self, types: &Types) -> bool {
-        let Types::Kind { group, kind, .. } = types else {
-            return false;
-        };
-        let mut planned = self.types.values().map(|planned| &planned.at_hub);
-        planned.any(|at_hub| at_hub.namespaced && at_hub.group == *group && at_hub.kind == *kind)
+        match types {
+            Types::Kind { group, kind, .. } => self.namespaced.contains(&(&**group, &**kind)),
+            _ => false,
+        }
     }
 }
 
@@ -54,12 +88,6 @@ fn each(names: &Names) -> Box<dyn Iterator<Item = &str> + '_> {
     }
 }
 
-/// True if a conversion gives the Namespace another name at one of the sides: an entry may use either.
-fn is_converted(wanted: &Wanted, name: &str) -> bool {
-    let mut sides = wanted.conversions.iter().flat_map(|it| [&it.hub, &it.edge]);
-    sides.any(|object| object.group.is_empty() && object.kind == "Namespace" && object.name == name)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -68,7 +96,7 @@ mod tests {
     use crate::api::edge_sync_config::EdgeSyncConfig;
     use crate::api::syncer_config::SyncerConfig;
     use crate::cluster::ResourceType;
-    use crate::plan::{Naming, Pair, Selector, TypePlan};
+    use crate::plan::{Pair, TypePlan};
 
     /// A plan with `ConfigMap`s.
     fn plan() -> Plan {
@@ -82,9 +110,9 @@ mod tests {
             direction: Direction::Down,
             at_hub: ResourceType::config_maps(),
             at_edge: ResourceType::config_maps(),
-            selector: Selector::default(),
-            naming: Naming::default(),
-            yields_to: Selector::default(),
+            selector: Rc::default(),
+            naming: Rc::default(),
+            yields_to: Rc::default(),
             selected: true,
             gone_at_origin: false,
             not_stored: None,
