@@ -28,7 +28,7 @@ impl Model {
                 warn_of_deletes(side, &copy);
             }
             let damped = state.inventory.is_known_contention(name, now);
-            let message = "a copy was deleted by somebody else; it is created again";
+            let message = "a copy was deleted, or has lost its label, by somebody else; it is corrected";
             self.report.drift(side, &copy, (message, "", ""), damped);
         }
         self.enqueue(type_id, name.clone(), None);
@@ -43,7 +43,7 @@ impl Model {
     }
 
     /// Somebody else has changed a copy. If that keeps happening, who does it is logged once.
-    pub(super) fn drifted(&mut self, type_id: TypeId, name: ObjectName, object: &[u8]) {
+    pub(super) fn drifted(&mut self, type_id: TypeId, name: ObjectName, object: &[u8], is_ending: bool) {
         let now = self.now;
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
@@ -54,9 +54,12 @@ impl Model {
         if state.inventory.is_contention_news(&name, true, now) {
             warn_of_changes(side, &copy, &manager, &fields);
         }
-        let damped = state.inventory.is_known_contention(&name, now);
-        let message = "a copy was changed by somebody else; it is corrected";
-        self.report.drift(side, &copy, (message, &manager, &fields), damped);
+        // One that is being deleted has a line when it is gone; one that nothing wants stays as it is.
+        if state.inventory.is_wanted(&name) && !is_ending {
+            let damped = state.inventory.is_known_contention(&name, now);
+            let message = "a copy was changed by somebody else; it is corrected";
+            self.report.drift(side, &copy, (message, &manager, &fields), damped);
+        }
         // What has failed is not tried earlier for that.
         if !self.queue.has(&Key::new(type_id, Task::Object, name.clone())) {
             self.enqueue(type_id, name, None);

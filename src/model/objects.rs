@@ -322,7 +322,8 @@ impl Model {
             self.job_may_have_finished(type_id, name, meta, &object, false);
         }
         if drifted {
-            self.drifted(type_id, name.clone(), &object);
+            let is_ending = meta.deletion_timestamp.is_some();
+            self.drifted(type_id, name.clone(), &object, is_ending);
         }
         if is_orphan {
             self.judge_orphans(type_id, [name.clone()]);
