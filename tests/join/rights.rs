@@ -135,5 +135,8 @@ async fn the_only_edge_of_a_workspace_may_do_all_there_and_a_second_one_is_warne
     }
     assert!(!may(&hub, &id_in(&documents), "*").await);
     let (again, _) = joined(&server, "site-1", &[]).await;
-    assert!(again.contains("such as site-2: "), "the first edge is warned too: {again}");
+    assert!(
+        again.contains("such as site-2: "),
+        "the first edge is warned too: {again}"
+    );
 }
