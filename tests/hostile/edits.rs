@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::config_map;
 use crate::support::stage::{Stage, config_maps, numbered, select, stage, stock};
-use crate::support::story::{annotation, copy_equals, gone, remains, reselect, stays_absent};
+use crate::support::story::{SOON, annotation, copy_equals, gone, remains, reselect, stays_absent};
 use crate::support::{AuditEvent, SYNCER};
 
 in_both_modes!(what_a_config_adds_by_name_is_read_by_name);
@@ -22,10 +22,12 @@ async fn what_a_config_adds_by_name_is_read_by_name(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     stock(&hub, &shop, &numbered(200), &json!({"v": "1"})).await;
     select(&hub, &config_maps(&shop, &["c0", "c1"])).await;
-    let _syncer = pair.syncer(flags);
+    let mut syncer = pair.syncer(flags);
     for name in ["c0", "c1"] {
         copy_equals(&edge, &shop, name, &json!({"v": "1"})).await;
     }
+    // The first list has further pages.
+    syncer.wait_for_log("reason=InSync", SOON).await;
     // At the edge before it is selected.
     edge.create(&config_map(&shop, "c3", json!({"v": "theirs"}))).await;
     let mark = pair.hub.audit_mark();
