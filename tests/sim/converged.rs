@@ -326,7 +326,7 @@ fn copy_is_wrong(
 /// A field of a copy, and its manager, that ought to have gone: it is the syncer's or people's, and not expected.
 pub fn extra_field(expected: &Value, copy: &Value) -> Option<(Vec<String>, String)> {
     fields::owners(copy).into_iter().find(|(path, manager)| {
-        let ours = manager == "edge-syncer" || manager.starts_with("kubectl") || manager == "helm";
+        let ours = manager == "edge-syncer" || manager.starts_with("kubectl") || manager == "installer";
         ours && !is_marked(path) && !has(expected, path)
     })
 }

@@ -266,7 +266,7 @@ fn act(deed: Deed, flow: &Flow, count: u32, (from, origin): At<'_>, (to, key): A
             to.patch("controller", key, &change);
         }
         Deed::Share => {
-            to.apply("helm", key);
+            to.apply("installer", key);
         }
         Deed::DropVersion => {
             to.drop_version(key);
