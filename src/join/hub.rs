@@ -8,10 +8,37 @@ use http::Uri;
 use serde_json::{Map, Value, json};
 
 use super::id::syncer_id;
-use super::rights::Rbac;
 use super::token;
 use crate::api;
 use crate::cluster::access::server_url;
+
+/// Which permissions are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rbac {
+    /// All, as the KubeStellar-Syncer had them.
+    Wide,
+    /// Those that the configs need; without configs, those for some types.
+    Scoped,
+}
+
+impl Rbac {
+    /// Their words on the command line and in registrations.
+    pub(crate) const WORDS: [(&'static str, Self); 2] = [("scoped", Self::Scoped), ("wide", Self::Wide)];
+
+    /// Its word.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Wide => "wide",
+            Self::Scoped => "scoped",
+        }
+    }
+
+    pub(super) fn of_word(word: &str) -> Option<Self> {
+        Self::WORDS
+            .iter()
+            .find_map(|(known, rbac)| (*known == word).then_some(*rbac))
+    }
+}
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 

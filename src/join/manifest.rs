@@ -6,8 +6,8 @@
 
 use serde_json::{Value, json};
 
+use super::hub::Rbac;
 use super::patch;
-use super::rights::Rbac;
 use super::scoped::Scope;
 use crate::plan::is_of_every_cluster;
 

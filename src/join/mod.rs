@@ -34,10 +34,10 @@ use output::Part;
 use register::Work;
 use scoped::Scope;
 
+pub use hub::Rbac;
 pub use manifest::Components;
 pub use output::Output;
 pub use prep::Mailbox;
-pub use rights::Rbac;
 
 /// The namespace of a service, unless another one is asked for: it exists in every cluster, and configs may not touch it
 /// anyway.

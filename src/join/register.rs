@@ -10,9 +10,8 @@ use tokio::time::{Instant, sleep};
 
 use super::advice::advice;
 use super::client::Client;
-use super::hub::{self, Identity, Object, Step, Wanted};
+use super::hub::{self, Identity, Object, Rbac, Step, Wanted};
 use super::id::new_uid;
-use super::rights::Rbac;
 use super::{JoinError, token};
 use crate::api;
 use crate::cluster::Error;

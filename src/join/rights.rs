@@ -6,38 +6,10 @@
 use serde_json::Value;
 
 use super::JoinError;
-use super::hub::{self, Identity};
+use super::hub::{self, Identity, Rbac};
 use super::register::{Found, Work};
 use crate::api;
 use crate::sync::definition::{Hub, ask_hub};
-
-/// Which permissions are given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rbac {
-    /// All, as the KubeStellar-Syncer had them.
-    Wide,
-    /// Those that the configs need; without configs, those for some types.
-    Scoped,
-}
-
-impl Rbac {
-    /// Their words on the command line and in registrations.
-    pub(crate) const WORDS: [(&'static str, Self); 2] = [("scoped", Self::Scoped), ("wide", Self::Wide)];
-
-    /// Its word.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Wide => "wide",
-            Self::Scoped => "scoped",
-        }
-    }
-
-    fn of_word(word: &str) -> Option<Self> {
-        Self::WORDS
-            .iter()
-            .find_map(|(known, rbac)| (*known == word).then_some(*rbac))
-    }
-}
 
 /// What the choice follows from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::outcome::LASTING;
-use super::timers::Timer;
+use super::timers::{LASTING, Timer};
 use super::{Feed, Model, Request};
 use crate::api::UPSYNCED_SELECTOR;
 use crate::cluster::{Error, Precondition, ResourceType, Scope, Side};

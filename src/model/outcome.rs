@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::effect::Known;
 use super::guard::Reason;
 use super::inventory::LeftOpen;
+use super::timers::LASTING;
 use super::{Done, Effect, Generation, Key, Model, TypeId};
 use crate::cluster::{Error, ObjectName, Side};
 use crate::logging::log_line;
@@ -15,8 +16,6 @@ use crate::sync::identity::Doubt;
 use crate::sync::job::{Change, Ending, Failure, HeldFor, Outcome, Seen, Why};
 use crate::sync::object::Address;
 
-/// What passes by itself counts as a failure of the object, and is logged, if it comes so often in a row.
-pub(super) const LASTING: u32 = 4;
 /// Until a name is read again that another origin's copy has. When that copy is deleted, its side reports it before.
 const NAME_TAKEN_WAIT: Duration = Duration::from_secs(600);
 /// How long a copy from another cluster waits for that one to be back.

@@ -12,6 +12,9 @@ use super::config_kind::ConfigKind;
 use crate::cluster::Side;
 use crate::queue::back_off;
 
+/// What passes by itself counts as a failure, and is logged, if it comes so often in a row.
+pub(super) const LASTING: u32 = 4;
+
 /// What is done at a certain time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {

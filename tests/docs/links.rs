@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::pages::{self, Names, Page, files, plain, root};
 
 /// The most that the README may have.
-const MOST_LINES_OF_README: usize = 150;
+const MOST_LINES_OF_README: usize = 160;
 /// The most that a page of docs/ may have.
 const MOST_BYTES: usize = 12_000;
 

@@ -208,10 +208,13 @@ impl Drop for PairLease {
 pub async fn install_crds(objects: &Objects) {
     const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     for (file, document) in crd_documents() {
-        let created = objects
-            .send_bytes(Method::POST, CRDS, "application/yaml", document.into_bytes())
-            .await;
-        let crd = created.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        // The same of an earlier test may still be going.
+        let crd = eventually(&format!("{} is created", file.display()), SOON, async || {
+            let body = document.clone().into_bytes();
+            let created = objects.send_bytes(Method::POST, CRDS, "application/yaml", body).await;
+            created.map_err(|error| error.to_string())
+        })
+        .await;
         wait_for_crd(objects, crd["metadata"]["name"].as_str().expect("a CRD has a name")).await;
     }
 }
