@@ -125,7 +125,7 @@ async fn what_is_wrong_with_a_side_is_named_with_what_to_do() {
     );
     // What is selected and not served, and what is wrong with a config.
     let spec = json!({"clusterScope": [{"group": "example.org", "resource": "valves", "apiVersion": "v1"}],
-        "namespaceScope": {"namespaces": ["Bad_Name"], "resources": []}});
+        "namespaceScope": {"namespaces": ["*"], "resources": []}});
     pair.hub.objects().create(&syncer_config("valves", spec)).await;
     let found = check(&hub, &edge, &[]).await;
     assert_eq!(found.code, Some(1), "{}", found.out);

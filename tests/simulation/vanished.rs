@@ -80,7 +80,7 @@ fn that_copies_outlive_their_type_is_said_whatever_restarts_until_none_is_left()
         says_that_they_stay(run, "2 objects are held");
         run.world.edge.delete(&gear("a"));
         seconds(2 * 3600).await;
-        says_that_they_stay(run, "1 objects are held");
+        says_that_they_stay(run, "1 object is held");
         run.world.edge.delete(&gear("b"));
         seconds(3 * 3600).await;
         assert_eq!(held(run), "", "there is none");
@@ -120,7 +120,7 @@ fn copies_that_outlive_their_type_go_once_that_is_confirmed_or_nothing_selects_i
             assert!(is_at_edge(run, &gear("a")), "it is back: {is_confirmed}");
             hub.delete(&Key::new(DEFINITIONS, "", GEARS));
             seconds(120).await;
-            says_that_they_stay(run, "1 objects are held");
+            says_that_they_stay(run, "1 object is held");
             define(&hub, "gears", "own.example.org", &["v1"], true);
             hub.create("people", GEARS, "shop", "a", json!({"spec": {"x": "2"}}));
         }));
