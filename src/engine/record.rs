@@ -47,7 +47,7 @@ async fn read_one(edge: &Cluster, name: &ObjectName) -> Result<Option<Kept>, Err
                     side = edge.side().word(),
                     object = name.of_kind("ConfigMap"),
                     keys = unbelievable.join(","),
-                    advice = "find out what else writes that ConfigMap; the syncer writes it anew"
+                    advice = "find out what else writes that ConfigMap; the syncer writes it again"
                 );
             }
             Ok(Some(kept))

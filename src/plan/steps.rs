@@ -6,7 +6,7 @@ thread_local! {
     static TAKEN: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// One more thing is looked at.
+/// One more thing is read.
 pub(super) fn one() {
     many(1);
 }
@@ -19,7 +19,7 @@ pub(super) fn many(count: usize) {
     let _ = count;
 }
 
-/// How many were looked at since the last call.
+/// How many were read since the last call.
 #[cfg(test)]
 pub(super) fn taken() -> usize {
     TAKEN.with(|taken| taken.replace(0))

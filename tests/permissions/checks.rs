@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::bench::{Atom, Printed, Site, between, edge_syncer, pair};
 use crate::printed::selection;
-use crate::support::objects::syncer_config;
+use crate::support::objects::{namespace, syncer_config};
 use crate::support::{Credential, KubeconfigParts};
 
 pub(crate) async fn check(hub: &Path, edge: &Path, more: &[&str]) -> Printed {
@@ -22,6 +22,7 @@ pub(crate) fn lines<'a>(printed: &'a Printed, begin: &str) -> Vec<&'a str> {
 async fn a_site_with_the_printed_roles_is_good_and_a_missing_permission_is_named() {
     let pair = pair().await;
     let shop = pair.namespace("shop");
+    pair.hub.objects().create(&namespace(&shop)).await;
     pair.hub
         .objects()
         .create(&syncer_config("demo", selection(&shop)))

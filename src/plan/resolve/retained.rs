@@ -14,7 +14,7 @@ use crate::plan::wanted::{Origins, SyncedType, Types, Wanted};
 use crate::plan::words::is_never_synced_unnamed;
 use crate::plan::{Direction, Place, Selector, steps};
 
-/// What the entries name, so that each type that was synced is looked up in it.
+/// What the entries name, so that each type that was synced is found in it.
 #[derive(Default)]
 pub(super) struct Selected<'a> {
     /// The first place of each config that names a resource by its plural, or all of a group (without one).

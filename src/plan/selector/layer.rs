@@ -44,7 +44,7 @@ impl Shared {
         namespaces.saturating_mul(self.names.size())
     }
 
-    /// True if it has so few names that each can be looked at.
+    /// True if it has so few names that each can be read.
     pub(super) fn is_small(&self) -> bool {
         self.size() <= WRITTEN_OUT
     }
