@@ -185,7 +185,7 @@ fn files_do_not_import_each_other_in_circles() {
             let mut base = match words.first() {
                 Some(&"crate") => Vec::new(),
                 Some(&"super") => modules[..modules.len() - 1].to_vec(),
-                // Its own parts: what they are is said here.
+                Some(&"self") => modules.clone(),
                 _ => continue,
             };
             words.remove(0);

@@ -60,6 +60,20 @@ pub struct ServedResource {
 }
 
 impl ServedResource {
+    /// For tests: what most types are like, without a status.
+    #[cfg(test)]
+    pub(crate) fn ordinary(resource: ResourceType) -> Self {
+        Self {
+            resource,
+            watchable: true,
+            listable: true,
+            holds_objects: true,
+            status_subresource: false,
+            stored_elsewhere: false,
+            aliases: Box::default(),
+        }
+    }
+
     /// What people may call it, in whatever letters: its plural, kind, singular and short names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let ResourceType { resource, kind, .. } = &self.resource;

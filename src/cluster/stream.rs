@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use super::contact::Contact;
 use super::json::{LONGEST_VERSION, ListMeta, ListSplitter, OBJECT_LIMIT};
 use super::room::{SMALL_ITEM, Share};
-use super::verbs::Sizes;
+use super::verbs::page::Sizes;
 use super::{Body, Cluster, Error, ListRequest};
 use crate::logging::log_line;
 

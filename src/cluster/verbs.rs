@@ -3,7 +3,7 @@
 mod answer;
 mod exchange;
 mod lists;
-mod page;
+pub(super) mod page;
 mod request;
 mod review;
 mod tokens;
@@ -20,7 +20,6 @@ use tokio::sync::Semaphore;
 
 use self::exchange::{UPLOADS, request as request_for};
 use self::lists::{HALVED_AT_FIRST, named, parameter};
-pub(super) use self::page::Sizes;
 pub use self::request::{Content, ListRequest, NewStatus, OnlyWith, Precondition, Scope};
 use self::yaml::for_yaml;
 use super::contact::{Contact, Probe};

@@ -38,9 +38,24 @@ pub(super) struct Contention {
     logged: bool,
 }
 
+/// A worker begins to write what may be contested: it `corrects` what somebody else has changed, or something else is wanted.
+/// `jitter` is in 0..1.
+pub(super) fn write_begins(
+    contention: &mut Option<Box<Contention>>,
+    corrects: bool,
+    now: Instant,
+    jitter: impl FnOnce() -> f64,
+) {
+    if corrects {
+        contention.get_or_insert_default().correction_begins(now, jitter());
+    } else if let Some(contention) = contention {
+        contention.wish_begins(now, jitter());
+    }
+}
+
 impl Contention {
     /// A worker begins to correct what somebody else has changed. `jitter` is in 0..1.
-    pub(super) fn correction_begins(&mut self, now: Instant, jitter: f64) {
+    fn correction_begins(&mut self, now: Instant, jitter: f64) {
         if self.under_way {
             return;
         }
@@ -55,7 +70,7 @@ impl Contention {
 
     /// A worker begins to write something else than before, which nobody has changed yet: when that is changed back, its
     /// correction waits as long as if the wait had not been ended. `jitter` is in 0..1.
-    pub(super) fn wish_begins(&mut self, now: Instant, jitter: f64) {
+    fn wish_begins(&mut self, now: Instant, jitter: f64) {
         if self.until.is_none() && !self.is_over(now) {
             self.until = wait_after(self.corrections, jitter).map(|wait| now + wait);
         }

@@ -20,6 +20,7 @@ pub(super) use self::link::Link;
 pub(super) use self::permits::Held;
 pub(super) use self::states::{LeftOpen, Permit};
 use self::states::{News, Reported, Trace, Work};
+use super::contention::{self, Contention};
 use super::link_status::LinkStatus;
 use crate::cluster::{ObjectName, Within};
 use crate::sync::job::Seen;
@@ -406,26 +407,23 @@ impl Inventory {
 
     /// True if a line has said that somebody else keeps changing or deleting a copy.
     pub(super) fn is_known_contention(&self, name: &ObjectName, now: Instant) -> bool {
-        let contention = self.objects.get(name).and_then(|link| link.contention.as_ref());
-        contention.is_some_and(|contention| contention.is_known(now))
+        self.contention(name).is_some_and(|contention| contention.is_known(now))
     }
 
     /// True if the worker that has the object corrects what somebody else has done to its copy.
     pub(super) fn is_correction(&self, name: &ObjectName) -> bool {
-        let contention = self.objects.get(name).and_then(|link| link.contention.as_ref());
-        contention.is_some_and(|contention| contention.is_under_way())
+        self.contention(name).is_some_and(Contention::is_under_way)
+    }
+
+    fn contention(&self, name: &ObjectName) -> Option<&Contention> {
+        self.objects.get(name)?.contention.as_deref()
     }
 
     /// A worker is about to take the object: if somebody else has changed or deleted its copy, that is corrected.
     pub(super) fn write_begins(&mut self, name: &ObjectName, now: Instant, jitter: impl FnOnce() -> f64) {
-        let Some(link) = self.objects.get_mut(name) else {
-            return;
-        };
-        if link.is_disturbed() {
-            let contention = link.contention.get_or_insert_default();
-            contention.correction_begins(now, jitter());
-        } else if let Some(contention) = &mut link.contention {
-            contention.wish_begins(now, jitter());
+        if let Some(link) = self.objects.get_mut(name) {
+            let corrects = link.is_disturbed();
+            contention::write_begins(&mut link.contention, corrects, now, jitter);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use tokio::time::{Duration, Instant};
 
-use super::contention::Contention;
+use super::contention::{self, Contention};
 use crate::cluster::Side;
 use crate::sync::status_return::Returned;
 
@@ -61,12 +61,8 @@ impl LinkStatus {
     pub(super) fn write_begins(&mut self, now: Instant, jitter: impl FnOnce() -> f64) {
         self.reported = false;
         self.under_way = true;
-        if self.is_contested() {
-            let contention = self.contention.get_or_insert_default();
-            contention.correction_begins(now, jitter());
-        } else if let Some(contention) = &mut self.contention {
-            contention.wish_begins(now, jitter());
-        }
+        let corrects = self.is_contested();
+        contention::write_begins(&mut self.contention, corrects, now, jitter);
     }
 
     /// The hub has reported the whole object.

@@ -286,21 +286,13 @@ mod tests {
 
     /// A side that serves gauges at `v1` of `g`, and lacks all else.
     fn side() -> Discovery {
-        let gauges = ServedResource {
-            resource: ResourceType {
-                group: "g".into(),
-                version: "v1".into(),
-                resource: "gauges".into(),
-                kind: "Gauge".into(),
-                namespaced: true,
-            },
-            watchable: true,
-            listable: true,
-            holds_objects: true,
-            status_subresource: false,
-            stored_elsewhere: false,
-            aliases: Box::default(),
-        };
+        let gauges = ServedResource::ordinary(ResourceType {
+            group: "g".into(),
+            version: "v1".into(),
+            resource: "gauges".into(),
+            kind: "Gauge".into(),
+            namespaced: true,
+        });
         let gauges = Served::Resources([("gauges".to_owned(), gauges)].into());
         Discovery {
             known: [(("g".into(), "v1".into()), gauges)].into(),

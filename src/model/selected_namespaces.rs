@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::news::log_each;
 use super::timers::Timer;
-use super::{Model, Request, TypeId};
+use super::{Model, Request, TypeId, TypeState};
 use crate::cluster::{Error, ObjectName, Side};
 use crate::logging::log_line;
 use crate::plan::{Direction, Place, Plan};
@@ -111,12 +111,8 @@ impl Model {
         let name = ObjectName::new("", namespace);
         let mut types = self.types.values();
         types.any(|state| {
-            let is_it = state.plan.direction == Direction::Down && state.plan.at_hub.stands_for("", "namespaces");
-            is_it
-                && state
-                    .of_origin(&name)
-                    .iter()
-                    .any(|copy| state.inventory.is_wanted(copy))
+            let is_wanted = |copy| state.inventory.is_wanted(copy);
+            is_of_hub(state) && state.of_origin(&name).iter().any(is_wanted)
         })
     }
 
@@ -181,15 +177,18 @@ impl Model {
 
     /// An object of a type is gone from the side of its origins: perhaps a namespace that is selected.
     pub(super) fn namespace_may_be_gone(&mut self, type_id: TypeId, origin: &ObjectName) {
-        let is_namespace = self.types.get(&type_id).is_some_and(|state| {
-            state.plan.direction == Direction::Down && state.plan.at_hub.stands_for("", "namespaces")
-        });
+        let is_namespace = self.types.get(&type_id).is_some_and(is_of_hub);
         let known = &mut self.selected_namespaces;
         if is_namespace && known.selected.contains_key(&*origin.name) {
             known.open.insert(origin.name.to_string());
             self.timers.set_earlier(Timer::SelectedNamespaces, self.now + SETTLE);
         }
     }
+}
+
+/// True for the type of the hub's Namespaces that go down.
+fn is_of_hub(state: &TypeState) -> bool {
+    state.plan.direction == Direction::Down && state.plan.at_hub.stands_for("", "namespaces")
 }
 
 fn log_lacking<'a>(names: impl Iterator<Item = (&'a Place, &'a str)>) {

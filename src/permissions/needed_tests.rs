@@ -36,13 +36,8 @@ fn discovery() -> Discovery {
             namespaced,
         };
         let served = ServedResource {
-            resource,
-            watchable: true,
-            listable: true,
-            holds_objects: true,
             status_subresource,
-            stored_elsewhere: false,
-            aliases: Box::default(),
+            ..ServedResource::ordinary(resource)
         };
         resources.insert(plural.into(), served);
     }

@@ -20,15 +20,7 @@ fn serves(count: usize) -> Discovery {
             kind: kind.into(),
             namespaced,
         };
-        let served = ServedResource {
-            resource,
-            watchable: true,
-            listable: true,
-            holds_objects: true,
-            status_subresource: false,
-            stored_elsewhere: false,
-            aliases: Box::default(),
-        };
+        let served = ServedResource::ordinary(resource);
         (plural.to_owned(), served)
     };
     let many = (0..count).map(|index| served("many.io", &format!("t{index}s"), &format!("T{index}"), true));

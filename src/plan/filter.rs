@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::fmt;
 
-use super::selector::ALL;
+use super::names::ALL;
 use super::{Bounds, Direction};
 use crate::cluster::{ObjectName, ResourceType, twin};
 use crate::spelling;

@@ -19,15 +19,7 @@ fn served() -> Discovery {
             kind: kind.into(),
             namespaced,
         };
-        let served = ServedResource {
-            resource,
-            listable: true,
-            watchable: true,
-            holds_objects: true,
-            status_subresource: false,
-            stored_elsewhere: false,
-            aliases: Box::default(),
-        };
+        let served = ServedResource::ordinary(resource);
         (plural.to_owned(), served)
     };
     let core = [

@@ -14,6 +14,7 @@ mod filter;
 #[cfg(test)]
 mod fuzz_tests;
 pub(crate) mod kept;
+mod names;
 mod namespaces;
 mod naming;
 mod planned;
@@ -31,9 +32,10 @@ pub(crate) use bounds::is_of_every_cluster;
 pub use direction::Direction;
 pub(crate) use filter::is_label;
 pub use filter::{Filter, Rule, RuleError};
+pub use names::Names;
 pub use naming::Naming;
 pub use planned::{Absence, CopiesOf, Missing, Pair, Plan, Selects, StatusPath, TypePlan, Unknown};
-pub use selector::{Added, Names, Selection, Selector};
+pub use selector::{Added, Selection, Selector};
 pub use wanted::{Conversions, Origins, Place, SyncedType, Types, Wanted};
 
 /// Something in a config that cannot be followed. The rest of the config is followed.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::selector::ALL;
+use super::names::ALL;
 use super::wanted::{Entry, Objects, Types};
 use super::without_namespace::is_of_namespaces;
 use super::{Direction, Names, Place, Plan, Wanted};

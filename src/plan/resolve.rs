@@ -512,7 +512,7 @@ fn add(into: &mut Layer, objects: &Objects, namespaced: bool) -> Option<&'static
         Objects::Ref { names, .. } if !namespaced => into.add("", names.clone()),
         Objects::Ref { namespace, names } => match namespace.as_str() {
             "" => return Some("namespaced; the entry needs a namespace"),
-            super::selector::ALL => into.share(Shared::new(None, Rc::new(names.clone())), 1),
+            super::names::ALL => into.share(Shared::new(None, Rc::new(names.clone())), 1),
             namespace => into.add(namespace, names.clone()),
         },
     }

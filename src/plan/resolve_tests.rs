@@ -19,21 +19,13 @@ pub(super) fn serves(types: &Types) -> Discovery {
     let mut discovery = Discovery::default();
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for &(group, version, plural, kind, namespaced) in types {
-        let served = ServedResource {
-            resource: ResourceType {
-                group: group.into(),
-                version: version.into(),
-                resource: plural.into(),
-                kind: kind.into(),
-                namespaced,
-            },
-            watchable: true,
-            listable: true,
-            holds_objects: true,
-            status_subresource: false,
-            stored_elsewhere: false,
-            aliases: Box::default(),
-        };
+        let served = ServedResource::ordinary(ResourceType {
+            group: group.into(),
+            version: version.into(),
+            resource: plural.into(),
+            kind: kind.into(),
+            namespaced,
+        });
         let key = (group.to_owned(), version.to_owned());
         let known = discovery
             .known

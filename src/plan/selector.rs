@@ -9,75 +9,12 @@ use std::rc::Rc;
 pub(super) use self::layer::{Layer, Shared};
 pub(super) use self::parts::{Kinds, Part};
 use super::Naming;
+use super::names::Names;
 use crate::cluster::{ObjectName, Scope};
-
-/// The config's word for "all".
-pub(super) const ALL: &str = "*";
 
 /// Above this many namespaces of one resource, one list over all namespaces is requested instead of one for each
 /// namespace: each open watch costs the hub memory and the link bookmarks.
 const NAMESPACE_SCOPES: usize = 4;
-
-/// A set of names.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Names {
-    /// Every name.
-    All,
-    /// These names.
-    These(BTreeSet<String>),
-}
-
-impl Default for Names {
-    fn default() -> Self {
-        Self::These(BTreeSet::new())
-    }
-}
-
-impl Names {
-    /// The names as a config lists them: `*` anywhere among them means all.
-    pub(super) fn from_list(names: &[String]) -> Self {
-        if names.iter().any(|name| name == ALL) {
-            Self::All
-        } else {
-            Self::These(names.iter().cloned().collect())
-        }
-    }
-
-    /// True if `name` is one of them.
-    pub fn contains(&self, name: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::These(names) => names.contains(name),
-        }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        matches!(self, Self::These(names) if names.is_empty())
-    }
-
-    /// How many names it contains.
-    fn size(&self) -> usize {
-        match self {
-            Self::All => 1,
-            Self::These(names) => names.len(),
-        }
-    }
-
-    pub(super) fn extend(&mut self, other: Self) {
-        match (&mut *self, other) {
-            (Self::All, _) => {}
-            (Self::These(names), Self::These(more)) => names.extend(more),
-            (Self::These(_), Self::All) => *self = Self::All,
-        }
-    }
-
-    pub(super) fn single(&self) -> Option<&str> {
-        match self {
-            Self::These(names) if names.len() == 1 => names.first().map(String::as_str),
-            _ => None,
-        }
-    }
-}
 
 /// What a selector says of one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -9,7 +9,7 @@ use std::rc::Rc;
 pub use self::conversions::Conversions;
 use self::merge::Merge;
 
-use super::selector::{ALL, Names};
+use super::names::{ALL, Names};
 use super::{Direction, Problem, words};
 use crate::api::edge_sync_config::{self, EdgeSyncConfig, Ref};
 use crate::api::syncer_config::{self, SyncerConfig};

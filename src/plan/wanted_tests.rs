@@ -24,21 +24,13 @@ fn selection(wanted: &Wanted, group: &str, resource: &str, namespace: &str, name
         ("rbac.authorization.k8s.io", "clusterrolebindings", false),
         ("apiextensions.k8s.io", "customresourcedefinitions", false),
     ] {
-        let served = ServedResource {
-            resource: ResourceType {
-                group: group.into(),
-                version: "v1".into(),
-                resource: plural.into(),
-                kind: plural.to_uppercase(),
-                namespaced,
-            },
-            watchable: true,
-            listable: true,
-            holds_objects: true,
-            status_subresource: false,
-            stored_elsewhere: false,
-            aliases: Box::default(),
-        };
+        let served = ServedResource::ordinary(ResourceType {
+            group: group.into(),
+            version: "v1".into(),
+            resource: plural.into(),
+            kind: plural.to_uppercase(),
+            namespaced,
+        });
         let known = discovery.known.entry((group.into(), "v1".into()));
         if let Served::Resources(resources) = known.or_insert_with(|| Served::Resources([].into())) {
             resources.insert(plural.into(), served);

@@ -2,7 +2,7 @@
 //!
 //! A `SyncerConfig` implies the namespaces of its objects; an `EdgeSyncConfig` has to name them, which is easily forgotten.
 
-use super::selector::ALL;
+use super::names::ALL;
 use super::wanted::{Objects, Triple, Types};
 use super::{Direction, Names, Place, Wanted};
 

@@ -2,7 +2,7 @@
 //! is reported.
 
 use super::kept::{Unless, keeps_all};
-use super::selector::{ALL, Names};
+use super::names::{ALL, Names};
 use crate::api::edge_sync_config::Ref;
 use crate::cluster::{is_path_segment, is_word};
 

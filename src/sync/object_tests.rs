@@ -26,6 +26,11 @@ fn address(resource: ResourceType, namespace: &str, name: &str) -> Address {
     }
 }
 
+/// The copy at the edge of an origin, if it is to have one.
+fn down(origin: &Address, copy: &Address, object: &str) -> Option<Desired> {
+    Desired::from_origin(Direction::Down, origin, copy, Selection::Full, object.as_bytes()).unwrap()
+}
+
 fn desired_as(resource: ResourceType, selection: Selection, object: &Value) -> Option<Desired> {
     let name = Meta::parse(object.to_string().as_bytes()).unwrap().object_name();
     let same = Address { resource, name };
@@ -193,14 +198,7 @@ fn what_may_be_written_is_decided_by_the_type_name_and_content_of_the_copy() {
         object["metadata"]["name"] = json!("a");
         object["metadata"]["namespace"] = json!(namespace);
         let (at, to) = (address(origin, namespace, "a"), address(copy, namespace, name));
-        let made = Desired::from_origin(
-            Direction::Down,
-            &at,
-            &to,
-            Selection::Full,
-            object.to_string().as_bytes(),
-        )
-        .unwrap();
+        let made = down(&at, &to, &object.to_string());
         assert_eq!(made.is_some(), is_synced, "{to:?} {object}");
     }
 }
@@ -221,7 +219,7 @@ fn the_type_of_a_secret_is_known_in_every_spelling() {
     ] {
         let object = format!(r#"{{"metadata":{{"name":"s","namespace":"n"}},{spelt}}}"#);
         let same = address(ResourceType::secrets(), "n", "s");
-        let made = Desired::from_origin(Direction::Down, &same, &same, Selection::Full, object.as_bytes()).unwrap();
+        let made = down(&same, &same, &object);
         assert_eq!(made.is_some(), is_synced, "{spelt}");
         let body = made.map(|made| body(&made, ResourceType::secrets(), "n", "s"));
         assert!(
@@ -248,14 +246,8 @@ fn what_becomes_a_secret_has_a_type() {
             address(thing("Thing"), "n", "a"),
             address(ResourceType::secrets(), "n", "s"),
         );
-        let made = Desired::from_origin(
-            Direction::Down,
-            &at,
-            &to,
-            Selection::Full,
-            object.to_string().as_bytes(),
-        );
-        let made = made.unwrap().unwrap();
+        let made = down(&at, &to, &object.to_string());
+        let made = made.unwrap();
         assert_eq!(
             body(&made, ResourceType::secrets(), "n", "s")["type"],
             expected,
@@ -339,14 +331,8 @@ fn a_renamed_crd_has_the_group_of_its_new_name_and_says_where_it_is_from() {
     let object = json!({"metadata": {"name": "gauges.m.org.denatured"},
         "spec": {"group": "m.org.denatured", "names": {"plural": "gauges"}}});
     let desired = |origin: &Address, copy: &Address| {
-        let desired = Desired::from_origin(
-            Direction::Down,
-            origin,
-            copy,
-            Selection::Full,
-            object.to_string().as_bytes(),
-        );
-        desired.unwrap().unwrap()
+        let desired = down(origin, copy, &object.to_string());
+        desired.unwrap()
     };
     let renamed = desired(&origin, &copy);
     let body: Value = serde_json::from_slice(&renamed.body(Direction::Down, &copy, &we(), &Marks::default())).unwrap();
@@ -449,9 +435,7 @@ fn a_status_is_synced_as_it_is_written_however_deep() {
             resource: ResourceType::config_maps(),
             name: ObjectName::new("shop", "a"),
         };
-        let desired = Desired::from_origin(Direction::Down, &origin, &origin, Selection::Full, object.as_bytes())
-            .unwrap()
-            .unwrap();
+        let desired = down(&origin, &origin, &object).unwrap();
         assert!(desired.fields.contains(status));
     }
 }

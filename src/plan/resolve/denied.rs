@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::{Draft, Resolver};
 use crate::cluster::qualified;
 use crate::plan::bounds::FLAG;
-use crate::plan::selector::ALL;
+use crate::plan::names::ALL;
 use crate::plan::wanted::{Entry, Objects, SyncedType, Types, Wanted};
 use crate::plan::words::{is_never_synced, is_never_synced_unnamed};
 use crate::plan::{Direction, Place};

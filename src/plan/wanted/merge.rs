@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::{Conversion, Entry, Objects, Place, Triple, Types, Wanted};
 use crate::api::edge_sync_config::{self, Ref};
 use crate::api::syncer_config::{self, ResourceRef};
-use crate::plan::selector::{ALL, Names};
+use crate::plan::names::{ALL, Names};
 use crate::plan::{Direction, Problem, words};
 
 /// What is wrong with a field that has to be there.
