@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 use http::Method;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::objects::{Objects, code};
+use super::objects::{APPLY_PATCH, Objects, code};
 use super::server::{Server, ServerOptions};
 use super::story::SOON;
 use super::{Syncer, eventually, unique_suffix};
@@ -206,13 +206,21 @@ impl Drop for PairLease {
 
 /// Installs all of `manifests/crds` and waits until their types are served.
 pub async fn install_crds(objects: &Objects) {
-    const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     for (file, document) in crd_documents() {
-        // The same of an earlier test may still be going.
-        let crd = eventually(&format!("{} is created", file.display()), SOON, async || {
+        // Applied, since a test before may have left it, and again if that one is still going.
+        let crd = eventually(&format!("{} is there", file.display()), SOON, async || {
             let body = document.clone().into_bytes();
-            let created = objects.send_bytes(Method::POST, CRDS, "application/yaml", body).await;
-            created.map_err(|error| error.to_string())
+            let name = file.file_stem().and_then(|stem| stem.to_str()).expect("files have names");
+            let (group, plural) = name.split_once('_').expect("files are named after group and plural");
+            let target = format!(
+                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{group}?fieldManager=harness&force=true"
+            );
+            let applied = objects.send_bytes(Method::PATCH, &target, APPLY_PATCH, body).await;
+            let crd = applied.map_err(|error| error.to_string())?;
+            match crd["metadata"]["deletionTimestamp"].is_null() {
+                true => Ok(crd),
+                false => Err("the one before is going".to_owned()),
+            }
         })
         .await;
         wait_for_crd(objects, crd["metadata"]["name"].as_str().expect("a CRD has a name")).await;
