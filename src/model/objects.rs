@@ -526,14 +526,12 @@ impl Handler for Origins {
             names.retain(|name| !state.inventory.get(name).is_some_and(is_older));
         }
         for name in names {
-            // It counts as named by the source that continues to report it, but not by the list of that source which is
-            // under way: that list may know that it is gone.
+            // It counts as named by the source that continues to report it, also by its list that is under way: that one
+            // may have passed the object before it was selected. If it is gone, the next list shows that.
             let state = model.types.get(&type_id).filter(|_| is_once);
-            let teller = state.and_then(|state| state.origin_source(&name));
-            let teller = teller
-                .and_then(|id| model.sources.get(&id))
-                .filter(|teller| !teller.listing);
-            let list = teller.map_or(list, |source| source.list);
+            let reporter = state.and_then(|state| state.origin_source(&name));
+            let reporter = reporter.and_then(|id| model.sources.get(&id));
+            let list = reporter.map_or(list, |source| source.list);
             model.origin_of(type_id, &name, list, &meta, &object)?;
         }
         if is_once && !listing {

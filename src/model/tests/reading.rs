@@ -288,22 +288,44 @@ fn what_is_read_once_is_older_than_what_the_watch_has_reported_meanwhile() {
 }
 
 #[test]
-fn what_is_read_once_counts_as_named_by_the_watch_unless_that_is_listing() {
+fn what_is_read_once_counts_as_named_by_the_polls_beside_it_until_one_begins_later() {
     for is_listing in [false, true] {
         let (mut bench, origins, once) = reading_once(Mode::Poll(60 * SECOND));
         if is_listing {
             bench.source_says(origins, SourceEvent::Begin(Covers::Everything));
+            // The poll names it while nothing is known of it yet.
+            bench.source_says(origins, SourceEvent::Unchanged(bytes(&config_map("b", 10))));
         }
         bench.source_says(once, SourceEvent::Begin(Covers::Everything));
-        bench.says(once, &config_map("b", 19));
-        bench.succeed(Change::Created);
+        bench.says(once, &config_map("b", 10));
         bench.completes(once, 50);
-        if !is_listing {
-            bench.source_says(origins, SourceEvent::Begin(Covers::Everything));
+        if is_listing {
+            bench.completes(origins, 51);
+            assert_eq!(bench.working(), ["b"], "it is made");
         }
-        bench.completes(origins, 60);
-        assert_eq!(bench.working(), ["b"], "the list of the watch lacks it: {is_listing}");
+        bench.succeed(Change::Created);
+        bench.list_unchanged(origins, &[config_map("b", 10)], 52);
+        assert!(bench.work.is_empty(), "it is there");
+        bench.list_unchanged(origins, &[], 60);
+        assert_eq!(bench.working(), ["b"], "a list that began later lacks it: {is_listing}");
     }
+}
+
+#[test]
+fn what_a_poll_passed_before_it_was_selected_is_synced_though_no_worker_is_free_in_time() {
+    let (mut bench, origins, once) = reading_once(Mode::Poll(60 * SECOND));
+    let objects: Vec<_> = (0..20).map(|index| config_map(&format!("b{index}"), 10)).collect();
+    bench.source_says(origins, SourceEvent::Begin(Covers::Everything));
+    for object in &objects {
+        bench.source_says(origins, SourceEvent::Unchanged(bytes(object)));
+    }
+    bench.list(once, &objects, 50);
+    bench.completes(origins, 51);
+    for _ in &objects {
+        bench.succeed(Change::Created);
+    }
+    bench.list_unchanged(origins, &objects, 52);
+    assert!(bench.work.is_empty(), "all are synced");
 }
 
 #[test]
