@@ -15,7 +15,7 @@ use crate::source::{SourceId, Versions};
 use crate::sync::job::Seen;
 use crate::sync::kinds::has_finished;
 use crate::sync::meta::Meta;
-use crate::sync::object::{Desired, Status, has_ephemeral_containers};
+use crate::sync::object::{Desired, Status, has_ephemeral_containers, is_never_synced};
 use crate::sync::ownership::{CopyState, Owner, origin_hash};
 
 impl Model {
@@ -172,6 +172,11 @@ impl Model {
         let Some(desired) = desired else {
             state.inventory.unselected_at_origin(name, list);
             state.inventory.origin_seen_at(name, meta.version_number());
+            if !is_copy && selection != Selection::None && Desired::is_led_astray(&origin, &copy, selection, meta) {
+                let side = state.plan.direction.origin();
+                self.report
+                    .name_is_never_synced(side, &origin.for_people(), &copy.for_people());
+            }
             self.does_not_fail_if_over(type_id, name);
             return Ok(());
         };
@@ -213,10 +218,14 @@ impl Model {
     }
 
     /// Logs why an origin that is there gets no copy, if that is because of the name which it would have.
-    fn report_if_without_name(&mut self, type_id: TypeId, origin: &ObjectName) {
+    fn report_if_without_name(&mut self, type_id: TypeId, meta: &Meta) {
         let Some(state) = self.types.get(&type_id) else {
             return;
         };
+        let origin = &meta.object_name();
+        if is_never_synced(state.origin_type(), meta, Selection::Full) {
+            return;
+        }
         let side = state.plan.direction.origin();
         let for_people = |name: ObjectName| name.of_kind(&state.origin_type().kind).to_string();
         if let Some((copy, others)) = state.displaced(origin) {
@@ -515,7 +524,7 @@ impl Handler for Origins {
             return Ok(());
         };
         state.takes_its_name(&meta.object_name());
-        model.report_if_without_name(type_id, &meta.object_name());
+        model.report_if_without_name(type_id, &meta);
         let Some(state) = model.types.get_mut(&type_id) else {
             return Ok(());
         };

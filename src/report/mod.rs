@@ -317,6 +317,21 @@ impl Report {
         }
     }
 
+    /// Logs, once for each origin, that a conversion gives it a name at which nothing is ever synced.
+    pub fn name_is_never_synced(&mut self, side: Side, origin: &str, copy: &str) {
+        if self.waited_for.insert(origin.to_owned()) {
+            log_line!(
+                Warn,
+                Conflict,
+                "not synced, because a conversion gives it the name of an object that is never synced",
+                side = side.word(),
+                object = origin,
+                copy = copy,
+                advice = "change the conversion: the other side keeps that object for itself"
+            );
+        }
+    }
+
     /// A copy is preserved, since its origin was in another cluster than those of all others.
     pub fn is_stray(&mut self, side: Side, copy: &str, cluster: &str) {
         if self.waited_for.insert(copy.to_owned()) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::mpsc::Sender;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::{Covers, SourceEvent, SourceId};
 use crate::cluster::contact::Probe;
@@ -49,8 +49,8 @@ pub(super) struct Link {
     failures: u32,
     /// A version was too old since the last success: if the next one is too, that is a failure.
     expired: bool,
-    /// The server has been too busy since the last success.
-    busy: bool,
+    /// When the server was too busy for the first time since the last success.
+    busy_since: Option<Instant>,
     /// `Up` was sent, and no `Down` since.
     up: bool,
     cluster: Rc<Cluster>,
@@ -65,7 +65,7 @@ impl Link {
             events,
             failures: 0,
             expired: false,
-            busy: false,
+            busy_since: None,
             up: false,
             cluster,
             probe: None,
@@ -91,7 +91,7 @@ impl Link {
     pub(super) fn succeeds(&mut self) {
         self.failures = 0;
         self.expired = false;
-        self.busy = false;
+        self.busy_since = None;
     }
 
     /// True for the first version since a success that was too old: no failure of the link, so begin again at once.
@@ -105,7 +105,8 @@ impl Link {
     pub(super) async fn fail(&mut self, error: Error, longest: Duration) -> Result<(), Closed> {
         // API servers answer "too busy" while they set up a type, also one that they did not serve before. It is
         // usually there in a moment, so that is not reported before the time has passed.
-        let is_being_set_up = error.is_too_many() && !std::mem::replace(&mut self.busy, true);
+        let is_being_set_up =
+            error.is_too_many() && self.busy_since.get_or_insert_with(Instant::now).elapsed() < SET_UP;
         if is_being_set_up {
             self.failures = 0;
         }
@@ -173,11 +174,9 @@ pub(super) fn jitter() -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use tokio::sync::mpsc::channel;
-    use tokio::time::Instant;
-
     use super::*;
     use crate::cluster::{Paths, RateLimit, Side};
+    use tokio::sync::mpsc::channel;
 
     fn answer(code: u16) -> Error {
         Error::from_answer(code, None, b"")
@@ -200,6 +199,8 @@ mod tests {
         }
         assert!(wait_after(&mut link, 404).await >= LONGEST_WAIT / 2);
         assert!(wait_after(&mut link, 429).await <= FIRST_WAIT);
+        // It may say so more than once.
+        assert!(wait_after(&mut link, 429).await <= FIRST_WAIT);
         // A server whose answers alternate is not asked all the time.
         for _ in 0..10 {
             wait_after(&mut link, 404).await;
@@ -208,10 +209,10 @@ mod tests {
         link.succeeds();
         assert!(wait_after(&mut link, 429).await <= FIRST_WAIT);
         let reported = std::iter::from_fn(|| received.try_recv().ok()).count();
-        assert_eq!(reported, 22, "all but the first 429, and the first after a success");
+        assert_eq!(reported, 22, "all but the first two 429, and the first after a success");
         received.close();
         assert!(
-            link.fail(answer(429), LONGEST_WAIT).await.is_err(),
+            link.fail(answer(404), LONGEST_WAIT).await.is_err(),
             "the engine is gone"
         );
     }

@@ -3,13 +3,12 @@
 use std::rc::Rc;
 
 use crate::cluster::{Error, Precondition, ResourceType, Side};
-use crate::plan::kept::is_kept;
 use crate::plan::{Direction, Selection};
 use crate::sync::definition::{TypeDefinitions, Withdrawal};
 use crate::sync::identity::{Doubt, Identity};
 use crate::sync::managed_fields::{RevertFrom, marks};
 use crate::sync::meta::Meta;
-use crate::sync::object::{Address, Desired, Status};
+use crate::sync::object::{Address, Desired, Status, is_never_synced};
 use crate::sync::ownership::{Copy, CopyState, Source, SyncTarget, origin_hash};
 
 /// Why nothing is done.
@@ -159,7 +158,7 @@ impl Job {
 /// What is in a copy's place.
 fn copy_of(direction: Direction, resource: &ResourceType, meta: &Meta, policy: &Policy, selection: Selection) -> Copy {
     Copy {
-        kept: is_kept(resource, &meta.as_kept(), selection == Selection::Named),
+        kept: is_never_synced(resource, meta, selection),
         ..meta.copy(direction, resource, &policy.sync_target)
     }
 }

@@ -82,6 +82,11 @@ fn purpose(origin: &Address, copy: &Address, selection: Selection) -> u64 {
     hasher.finish()
 }
 
+/// True if the object, so selected, belongs to its own side alone, as far as its metadata shows that.
+pub fn is_never_synced(resource: &ResourceType, meta: &Meta, selection: Selection) -> bool {
+    kept::is_kept(resource, &meta.as_kept(), selection == Selection::Named)
+}
+
 impl Desired {
     /// Cleans an origin for its copy. `None` if the object belongs to its own side alone.
     pub fn from_origin(
@@ -150,6 +155,19 @@ impl Desired {
         desired.made_from(meta.uid);
         desired.duplicates = Duplicates::settle(&copy.resource, &mut desired.fields);
         Ok(Some(desired))
+    }
+
+    /// True if the origin gets no copy because a conversion gives it the name or kind of an object that is never synced.
+    pub fn is_led_astray(origin: &Address, copy: &Address, selection: Selection, meta: &Meta) -> bool {
+        let is_converted = origin.name != copy.name || origin.resource.kind != copy.resource.kind;
+        let there = kept::Object {
+            namespace: copy.name.namespace(),
+            name: &copy.name.name,
+            ..meta.as_kept()
+        };
+        is_converted
+            && !is_never_synced(&origin.resource, meta, selection)
+            && kept::is_kept(&copy.resource, &there, selection == Selection::Named)
     }
 
     /// The same with these fields, each with a leading comma.

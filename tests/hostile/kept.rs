@@ -218,6 +218,10 @@ async fn no_conversion_leads_to_what_is_never_synced(flags: Mode) {
     syncer
         .wait_for_log("Lease.coordination.k8s.io is never synced", SOON)
         .await;
+    let astray = format!(
+        "reason=Conflict msg=\"not synced, because a conversion gives it the name of an object that is never synced\" side=hub object=ConfigMap/{shop}/c copy=ConfigMap/{shop}/kube-root-ca.crt"
+    );
+    syncer.wait_for_log(&astray, SOON).await;
     // The edge's server says that the type of a Secret is immutable.
     let refused = format!("object=Secret/{shop}/token");
     syncer.wait_for_log(&refused, SOON).await;
