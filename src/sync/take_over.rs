@@ -56,19 +56,20 @@ const FILLED_IN: &[FilledIn] = &[
     ("batch", "jobs", &["f:spec", "f:template"]),
 ];
 
-/// What admission, autoscalers and controllers fill in, and people may want to change.
+/// What admission and controllers fill in, and people may want to change.
 #[rustfmt::skip]
 const FILLED_IN_OR_SET: &[FilledIn] = &[
     ("", "namespaces", &["f:metadata", "f:annotations", "f:openshift.io/sa.scc.*"]),
     ("apps", "daemonsets", &["f:metadata", "f:annotations", "f:deprecated.daemonset.template.generation"]),
     ("apps", "deployments", &["f:metadata", "f:annotations", "f:deployment.kubernetes.io/*"]),
-    ("apps", "deployments", &["f:spec", "f:replicas"]),
     ("apps", "replicasets", &["f:metadata", "f:annotations", "f:deployment.kubernetes.io/*"]),
-    ("apps", "replicasets", &["f:spec", "f:replicas"]),
-    ("apps", "statefulsets", &["f:spec", "f:replicas"]),
     ("networking.k8s.io", "ingresses", &["f:spec", "f:ingressClassName"]),
     ("rbac.authorization.k8s.io", "clusterroles", &["f:rules"]),
 ];
+
+/// How many replicas there are: who says so at the copy's side scales it, which is an operation and no change of what it is.
+/// Where the origin says it too, the apply is stronger.
+const REPLICAS: &[&str] = &["f:spec", "f:replicas"];
 
 /// At how many versions of a type entries are taken over in one go.
 pub(super) const MOST_VERSIONS: usize = 3;
@@ -257,6 +258,7 @@ impl Whose<'_> {
         };
         if keeps_filled_in {
             stay(&of_type(FILLED_IN), &mut taken, &mut rest);
+            stay(&[REPLICAS], &mut taken, &mut rest);
         }
         if is_anybodys {
             stay(&of_type(FILLED_IN_OR_SET), &mut taken, &mut rest);
@@ -395,10 +397,30 @@ mod tests {
 
     #[test]
     fn what_people_have_set_is_taken_where_a_controller_might_have() {
-        let fields = json!({"f:spec": {"f:replicas": {}}});
+        let fields = json!({"f:spec": {"f:ingressClassName": {}}});
         for (manager, is_taken) in [("kubectl-edit", true), ("before-first-apply", false)] {
-            let taken = take_of(&of("apps", "deployments"), &[entry(manager, "Update", &fields), ours()]);
+            let ingresses = of("networking.k8s.io", "ingresses");
+            let taken = take_of(&ingresses, &[entry(manager, "Update", &fields), ours()]);
             assert_eq!(taken.is_some(), is_taken, "{manager}");
+        }
+    }
+
+    // Found by the simulation: a Deployment that people had created was scaled to the default when it was adopted.
+    #[test]
+    fn a_number_of_replicas_is_taken_from_nobody() {
+        let fields = json!({"f:spec": {"f:replicas": {}}});
+        for manager in ["kubectl-edit", "kubectl-create", "before-first-apply", "syncer"] {
+            for resource in [
+                of("apps", "deployments"),
+                of("apps", "statefulsets"),
+                of("g.io", "engines"),
+            ] {
+                assert_eq!(
+                    take_of(&resource, &[entry(manager, "Update", &fields), ours()]),
+                    None,
+                    "{manager}"
+                );
+            }
         }
     }
 

@@ -475,7 +475,31 @@ async fn replicas_that_nobody_wants_at_the_hub_are_left_to_the_edge() {
         &all_of(&shop, &[("apps", "deployments"), ("apps", "replicasets")]),
     )
     .await;
+    // Installed by people before it is adopted.
+    edge.create(&namespace(&shop)).await;
+    create_as(
+        &edge,
+        "kubectl-create",
+        &deployment(&shop, "there", &json!({"replicas": 5})),
+    )
+    .await;
+    let mut there = web.clone();
+    there["metadata"]["name"] = json!("there");
+    create_as(&hub, "kubectl-client-side-apply", &there).await;
     let _syncer = pair.syncer(&[]);
+    let at = ["apps/v1", "deployments", &*shop, "there"];
+    for replicas in [5, 6] {
+        let note = json!({"metadata": {"annotations": {"note": replicas.to_string()}}});
+        hub.merge_patch("apps/v1", "deployments", &shop, "there", &note).await;
+        let copy = becomes(&edge, at, "is adopted and has the note", |copy| {
+            copy["metadata"]["annotations"]["note"] == replicas.to_string()
+                && copy["metadata"]["annotations"]["edge.kubestellar.io/adopted"] == "true"
+        })
+        .await;
+        assert_eq!(copy["spec"]["replicas"], replicas);
+        let target = path("apps/v1", "deployments", &shop, "there");
+        patch_as(&edge, "kubectl-edit", &target, &json!({"spec": {"replicas": 6}})).await;
+    }
     for plural in ["deployments", "replicasets"] {
         arrives(&edge, "apps/v1", plural, &shop, "it").await;
         let scale = format!("{}/scale", path("apps/v1", plural, &shop, "it"));

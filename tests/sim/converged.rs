@@ -52,7 +52,8 @@ pub fn differences(
             let Some(at_edge) = names.at_edge(key).filter(|at_edge| !choices.denies(at_edge)) else {
                 continue;
             };
-            if types::by_name(edge, &at_edge.resource).is_none() || key.name.starts_with("poison") {
+            let is_left_out = key.name.starts_with("poison") || key.is_each_sides_own();
+            if types::by_name(edge, &at_edge.resource).is_none() || is_left_out {
                 continue;
             }
             let selected = match selection(&specs, &names, key) {
@@ -135,6 +136,7 @@ fn is_bare(specs: &[&Value], hub: &Store, namespace: &Key, choices: Choices) -> 
         let is_served = || types.iter().any(|ty| ty.qualified() == *key.resource);
         at_edge.is_some_and(|at_edge| {
             !key.name.starts_with("poison")
+                && !key.is_each_sides_own()
                 && selection(specs, &names, key) == Selected::Whole
                 && is_served()
                 && !goes_up(specs, &names, &at_edge, object)
@@ -327,7 +329,9 @@ fn copy_is_wrong(
 pub fn extra_field(expected: &Value, copy: &Value) -> Option<(Vec<String>, String)> {
     fields::owners(copy).into_iter().find(|(path, manager)| {
         let ours = manager == "edge-syncer" || manager.starts_with("kubectl") || manager == "installer";
-        ours && !is_marked(path) && !has(expected, path)
+        // What nobody at the other side says is scaled by whoever wants to.
+        let is_scaled = path == &["spec", "replicas"] && manager != "edge-syncer";
+        ours && !is_marked(path) && !is_scaled && !has(expected, path)
     })
 }
 
@@ -343,6 +347,11 @@ fn status_is_wrong(ty: &Type, selected: Selected, origin: &Value, copy: &Value) 
 pub fn to_be_synced(origin: &Value) -> Value {
     let mut expected = origin.clone();
     let is_namespace = origin["kind"] == "Namespace";
+    if !fields::owns_replicas(origin)
+        && let Some(spec) = expected.get_mut("spec").and_then(Value::as_object_mut)
+    {
+        spec.remove("replicas");
+    }
     let Some(top) = expected.as_object_mut() else {
         return expected;
     };

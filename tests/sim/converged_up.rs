@@ -63,7 +63,8 @@ pub fn differences(hub: &Store, edge: &Store, specs: &[&Value], choices: Choices
                 continue;
             };
             let is_served = types::by_name(hub, &at_hub.resource).is_some();
-            if is_served && !DOWNSYNC.owns(origin) && &*key.name != RECORD {
+            let is_of_its_side = &*key.name == RECORD || key.is_each_sides_own();
+            if is_served && !DOWNSYNC.owns(origin) && !is_of_its_side {
                 let copy = hub.get(&at_hub).map(std::ops::Deref::deref);
                 let why = copy_is_wrong(ty.status, (key, origin), (&at_hub, copy));
                 all.extend(why.map(|why| (why, at_hub)));
@@ -99,6 +100,7 @@ pub fn used_by_others(hub: &Store) -> usize {
     let ours = hub.of("namespaces", "").filter(|(_, object)| UPSYNC.owns(object));
     ours.filter(|(key, _)| {
         let within = hub.all().filter(|(inner, _)| inner.namespace == key.name);
+        let within = within.filter(|(inner, _)| !inner.is_each_sides_own());
         // What has lost its label may be unknown to the syncer.
         let is_known = |object: &Value| UPSYNC.owns(object) && object["metadata"]["labels"][UPSYNC.mark] == "true";
         let owned: Vec<bool> = within.map(|(_, object)| is_known(object)).collect();
@@ -132,7 +134,7 @@ fn are_in_conflict(hub: &Store, edge: &Store, at_hub: &Key, at_edge: &Key) -> bo
 
 /// True if nothing is in a namespace at the hub, and nothing is to come into it.
 fn is_idle(hub: &Store, edge: &Store, wanted: impl Fn(&Key) -> bool, namespace: &Key) -> bool {
-    let within = |key: &Key| key.namespace == namespace.name;
+    let within = |key: &Key| key.namespace == namespace.name && !key.is_each_sides_own();
     let is_empty = !hub.all().any(|(key, _)| within(key));
     let is_needed = edge
         .all()

@@ -143,6 +143,11 @@ pub fn owners(object: &Value) -> Vec<(Vec<String>, String)> {
         .collect()
 }
 
+/// True if anybody has said how many replicas the object is to have.
+pub fn owns_replicas(object: &Value) -> bool {
+    owners(object).iter().any(|(path, _)| path == &["spec", "replicas"])
+}
+
 fn plain(path: &[String]) -> Vec<String> {
     path.iter().map(|key| key[2..].to_owned()).collect()
 }

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::choices::Choices;
 use super::converged;
 use super::conversions::origin_of;
+use super::fields::owns_replicas;
 use super::flows::{DOWNSYNC, FLOWS, Flow, UPSYNC, is_another_targets, origin_uid};
 use super::history::History;
 use super::places::rest;
@@ -186,6 +187,8 @@ pub struct Ledger {
     anothers: BTreeMap<(Side, Key), Duration>,
     /// How long after that they may still be overwritten, by who has not heard of it; for ever where that is not judged.
     pub overwrites: Duration,
+    /// Objects of the hub of which somebody there has ever said how many replicas they are to have.
+    scaled: BTreeSet<Key>,
     /// The copies at each side.
     copies: BTreeSet<(Side, Key)>,
     /// What the edge's owner has chosen.
@@ -235,6 +238,7 @@ impl Ledger {
             theirs: BTreeSet::new(),
             anothers: BTreeMap::new(),
             overwrites: Duration::MAX,
+            scaled: BTreeSet::new(),
             copies: BTreeSet::new(),
             choices: Choices::default(),
             lists_lie: false,
@@ -332,6 +336,11 @@ impl Ledger {
                 self.leader = Some((holder.to_owned(), self.clock()));
             }
         }
+        if let Some(object) = change.after.as_deref().filter(|_| side == Side::Hub)
+            && owns_replicas(object)
+        {
+            self.scaled.insert(change.key.clone());
+        }
         let exists = change.after.is_some();
         let place = (side, change.key.clone());
         let owned = |object: &Value| FLOWS.iter().any(|flow| flow.to == side && flow.owns(object));
@@ -355,6 +364,14 @@ impl Ledger {
         if entry.1 != exists {
             *entry = (now, exists);
         }
+    }
+
+    /// True if somebody at the hub has ever said how many replicas an object is to have, whatever the edge calls it: then
+    /// that comes to the edge.
+    pub fn wants_replicas(&self, at_edge: &Key) -> bool {
+        self.scaled
+            .iter()
+            .any(|origin| origin == at_edge || self.history.had_place(origin, at_edge))
     }
 
     /// The first syncer begins: what there was before is nothing that it has been shown, unless lists show it, which lie.
@@ -410,7 +427,7 @@ impl Ledger {
             return;
         }
         self.check_lead(write.process, &key);
-        if key.name.starts_with(BYSTANDER) {
+        if key.name.starts_with(BYSTANDER) || key.is_each_sides_own() {
             self.break_promise(format!("wrote {key}, which is none of its business"), &[&key]);
         }
         if side == Side::Hub && ask.asked("fieldManager").starts_with(STATUS_MANAGER) {

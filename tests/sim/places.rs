@@ -7,6 +7,7 @@ use edge_syncer::cluster::Side;
 use serde_json::Value;
 
 use super::conversions::origin_of;
+use super::fields::owns_replicas;
 use super::flows::{DOWNSYNC, UPSYNC};
 use super::ledger::{Ledger, PROOF_AGE, Write};
 use super::request::Verb;
@@ -29,6 +30,14 @@ impl Ledger {
         }
         if self.choices.denies(key) {
             self.break_promise(format!("wrote {key}, which the edge's owner denies"), &[key]);
+        }
+        let replicas = |object: &Value| object["spec"]["replicas"].clone();
+        if let (Some(before), Some(after)) = (was_copy, write.after)
+            && replicas(before) != replicas(after)
+            && owns_replicas(before)
+            && !self.wants_replicas(key)
+        {
+            self.break_promise(format!("scaled {key}, which the hub leaves to the edge"), &[key]);
         }
         if let Some(copy) = write.after.filter(is_copy) {
             self.check_origin(key, was_copy, copy);
@@ -78,7 +87,7 @@ impl Ledger {
         let mut within = self
             .existence
             .iter()
-            .filter(|((_, inner), _)| inner.namespace == key.name);
+            .filter(|((_, inner), _)| inner.namespace == key.name && !inner.is_each_sides_own());
         let wrong = if write.ask.verb == Verb::Delete {
             // What has come since the syncer looked is not seen: no server has a precondition for that. Nor is what the hub
             // does not serve.

@@ -7,6 +7,9 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+/// What each side puts into every namespace by itself, and what is right on that side alone.
+pub const ROOT_CERTIFICATE: &str = "kube-root-ca.crt";
+
 /// An object as it was stored. Shared, never changed.
 pub type Object = Rc<Value>;
 
@@ -29,6 +32,11 @@ impl Key {
             namespace: namespace.into(),
             name: name.into(),
         }
+    }
+
+    /// True for what each side puts into every namespace by itself.
+    pub fn is_each_sides_own(&self) -> bool {
+        &*self.resource == "configmaps" && &*self.name == ROOT_CERTIFICATE
     }
 
     /// The namespace object that this object lies in, if it lies in one.
@@ -96,6 +104,13 @@ impl Store {
         let default = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "uid": "other"}});
         other.put(&Key::new("namespaces", "", "default"), default);
         other
+    }
+
+    /// What this side puts into a new namespace.
+    pub fn root_certificate(&mut self, namespace: &str) {
+        let meta = json!({"namespace": namespace, "name": ROOT_CERTIFICATE, "uid": self.new_uid()});
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"ca.crt": self.uids}});
+        self.put(&Key::new("configmaps", namespace, ROOT_CERTIFICATE), object);
     }
 
     /// The same, giving other UIDs from now on.

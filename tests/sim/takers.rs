@@ -9,10 +9,13 @@ use super::types::DEFINITIONS;
 
 /// What is at the edge, would go with `taker`, and is neither going nor to be deleted itself.
 pub fn kept(hub: &Store, edge: &Store, taker: &Key, choices: Choices) -> Vec<Key> {
-    let goes_with = |key: &Key| match &*taker.resource {
-        "namespaces" => key.namespace == taker.name,
-        DEFINITIONS => key.resource == taker.name,
-        _ => false,
+    let goes_with = |key: &Key| {
+        !key.is_each_sides_own()
+            && match &*taker.resource {
+                "namespaces" => key.namespace == taker.name,
+                DEFINITIONS => key.resource == taker.name,
+                _ => false,
+            }
     };
     let within = edge.all().filter(|(key, _)| goes_with(key));
     let kept = within.filter(|(_, object)| object["metadata"]["deletionTimestamp"].is_null());

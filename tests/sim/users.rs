@@ -61,6 +61,11 @@ impl Server {
         self.patch_part(manager, "", key, change)
     }
 
+    /// An autoscaler says how many replicas there are to be.
+    pub fn scale(self: &Rc<Self>, key: &Key, replicas: u32) -> Option<Object> {
+        self.patch_part("autoscaler", "scale", key, &json!({"spec": {"replicas": replicas}}))
+    }
+
     /// Merge-patches the status of an object.
     pub fn patch_status(self: &Rc<Self>, manager: &str, key: &Key, change: &Value) -> Option<Object> {
         self.patch_part(manager, "status", key, change)
@@ -82,10 +87,18 @@ impl Server {
 
     /// Applies all that an object holds, as another field manager.
     pub fn apply(self: &Rc<Self>, manager: &str, key: &Key) -> Option<Object> {
+        let mut config = (**self.store.borrow().get(key)?).clone();
+        config["metadata"] = json!({});
+        self.apply_this(manager, key, config)
+    }
+
+    /// Applies an object.
+    pub fn apply_this(self: &Rc<Self>, manager: &str, key: &Key, mut config: Value) -> Option<Object> {
         self.as_user(&format!("{manager} applies"), key, |store, ty, now| {
-            let live = store.get(key).ok_or_else(Refusal::no_type)?;
-            let mut config = (**live).clone();
-            config["metadata"] = json!({"name": *key.name, "namespace": *key.namespace});
+            config["apiVersion"] = json!(ty.api_version());
+            config["kind"] = json!(ty.kind);
+            config["metadata"]["name"] = json!(*key.name);
+            config["metadata"]["namespace"] = json!(*key.namespace);
             let by = Writer {
                 manager,
                 subresource: "",

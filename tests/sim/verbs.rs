@@ -52,7 +52,8 @@ pub fn create(
     if store.get(key).is_some() {
         return Err(Refusal::exists(ty, &key.name));
     }
-    let object = fields::update(&Value::Null, named, by);
+    // What the server fills in counts as written by whoever creates without an apply.
+    let object = fields::update(&Value::Null, with_defaults(ty, named), by);
     Ok(written(born(store, ty, key, object, by, dry), true))
 }
 
@@ -77,7 +78,7 @@ pub fn apply(
             return Err(Refusal::conflict(ty, &key.name, why));
         }
         may_create(store, ty, key)?;
-        let object = fields::apply(&named(ty, key, json!({})), &config, by);
+        let object = with_defaults(ty, fields::apply(&named(ty, key, json!({})), &config, by));
         validate(ty, key, &object, None)?;
         return Ok(written(born(store, ty, key, object, by, false), true));
     };
@@ -91,7 +92,7 @@ pub fn apply(
     if !force && !contested.is_empty() {
         return Err(Refusal::contested(ty, &key.name, &contested));
     }
-    let next = fields::apply(&live, &config, by);
+    let next = with_defaults(ty, fields::apply(&live, &config, by));
     validate(ty, key, &next, Some(&live))?;
     Ok(written(commit(store, ty, key, &live, next), false))
 }
@@ -131,7 +132,7 @@ pub fn replace(store: &mut Store, ty: &Type, key: &Key, mut next: Value, by: Wri
     } else {
         drop_status(ty, by, &mut next, Some(&live));
     }
-    let next = named(ty, key, next);
+    let next = with_defaults(ty, named(ty, key, next));
     validate(ty, key, &next, Some(&live))?;
     let next = fields::update(&live, next, by);
     Ok(written(commit(store, ty, key, &live, next), false))
@@ -280,6 +281,18 @@ fn named(ty: &Type, key: &Key, mut object: Value) -> Value {
     object
 }
 
+/// The object with what the server fills in where nobody says anything. Nobody who applies owns that.
+fn with_defaults(ty: &Type, mut object: Value) -> Value {
+    if ty.resource == "deployments"
+        && let Some(spec) = object["spec"].as_object_mut()
+    {
+        for (field, default) in [("replicas", 1), ("revisionHistoryLimit", 10)] {
+            spec.entry(field).or_insert(json!(default));
+        }
+    }
+    object
+}
+
 /// A new object with what the server gives it.
 fn born(store: &mut Store, ty: &Type, key: &Key, mut object: Value, by: Writer<'_>, dry: bool) -> Object {
     let meta = &mut object["metadata"];
@@ -293,7 +306,14 @@ fn born(store: &mut Store, ty: &Type, key: &Key, mut object: Value, by: Writer<'
         object["spec"] = json!({"finalizers": ["kubernetes"]});
         object["status"] = json!({"phase": "Active"});
     }
-    if dry { Rc::new(object) } else { store.put(key, object) }
+    if dry {
+        return Rc::new(object);
+    }
+    let made = store.put(key, object);
+    if ty.is_namespace() {
+        store.root_certificate(&key.name);
+    }
+    made
 }
 
 /// Stores what an object became, unless that is what it was. The last finalizer of a deleted one takes it along.

@@ -19,9 +19,10 @@ const POISONS: [&str; 3] = ["poison-403", "poison-422", "poison-500"];
 /// Namespaced types that are synced: plural with group, group, plural.
 const NAMESPACED: [(&str, &str, &str); 3] = [
     ("configmaps", "", "configmaps"),
-    ("deployments.apps", "apps", "deployments"),
+    (DEPLOYMENTS, "apps", "deployments"),
     ("gauges.example.org", "example.org", "gauges"),
 ];
+const DEPLOYMENTS: &str = "deployments.apps";
 const PANELS: &str = "panels.example.org";
 /// Name, plural, kind, scope. Those that are synced to the edge come first.
 const CRDS: [(&str, &str, &str, &str); 4] = [
@@ -246,7 +247,7 @@ impl World {
         let key = self.some(&["x", "y", "z"]);
         match resource {
             "configmaps" => json!({"data": {"count": count.to_string(), key: "1"}}),
-            "deployments.apps" => {
+            DEPLOYMENTS => {
                 json!({"spec": {"replicas": count, "template": {"spec": {"containers": [{"name": key}]}}}})
             }
             _ => json!({"spec": {"limit": count, "within": {key: [count]}}}),
@@ -258,8 +259,9 @@ impl World {
         let store = self.server(side).store.borrow();
         let types = NAMESPACED.iter().map(|ty| ty.0).chain([PANELS]);
         let keys = types.flat_map(|ty| store.of(ty, "").map(|(key, _)| key.clone()));
-        keys.filter(|key| !key.name.starts_with(BYSTANDER) && !key.name.starts_with("edge-syncer"))
-            .collect()
+        let is_of_its_side =
+            |key: &Key| key.is_each_sides_own() || [BYSTANDER, "edge-syncer"].iter().any(|of| key.name.starts_with(of));
+        keys.filter(|key| !is_of_its_side(key)).collect()
     }
 
     fn hub_object(&mut self) -> Option<Key> {
@@ -294,6 +296,12 @@ impl World {
         body["metadata"] = json!({"labels": {"from": "hub"}, "annotations": {"note": "n", "x.kcp.io/path": "p"}});
         if self.dice.f64() < 0.1 {
             body["metadata"]["finalizers"] = json!(["hub.example.org/held"]);
+        }
+        // An apply that leaves the replicas to an autoscaler.
+        if &*key.resource == DEPLOYMENTS && self.count % 3 == 0 && self.hub.store.borrow().get(key).is_none() {
+            body["spec"].as_object_mut().map(|spec| spec.remove("replicas"));
+            self.hub.apply_this("kubectl", key, body);
+            return;
         }
         self.hub
             .create("kubectl-create", &key.resource, &key.namespace, &key.name, body);
@@ -459,6 +467,9 @@ impl World {
         self.count += 1;
         let count = self.count;
         match self.dice.u32(0..4) {
+            0 if &*key.resource == DEPLOYMENTS && !self.edge.ledger.borrow().wants_replicas(&key) => {
+                self.edge.scale(&key, 1000 + count);
+            }
             0 => {
                 let change = json!({"metadata": {"annotations": {"controller.example.org/seen": count.to_string()}}});
                 self.edge.patch("controller", &key, &change);
