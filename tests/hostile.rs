@@ -25,6 +25,8 @@ mod edits;
 mod emptied;
 #[path = "hostile/figures.rs"]
 mod figures;
+#[path = "hostile/filled_in.rs"]
+mod filled_in;
 #[path = "hostile/front.rs"]
 mod front;
 #[path = "hostile/jobs.rs"]

@@ -4,6 +4,7 @@
 //! A namespace is deleted only if it carries our mark and the hub has answered, for every type that it serves, that
 //! nothing is in it but what every cluster puts there by itself.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -132,7 +133,11 @@ impl Model {
             &self.settings.policy.sync_target,
         );
         if copy.state == CopyState::Ours && !copy.terminating {
-            known.ours.entry(meta.name.clone()).or_default();
+            if let Entry::Vacant(new) = known.ours.entry(meta.name.clone()) {
+                new.insert(Ours::default());
+                // It may be needed no longer, though nothing else changes.
+                self.timers.set(Timer::HubNamespaces, self.now);
+            }
         } else {
             known.ours.remove(&meta.name);
         }

@@ -5,8 +5,6 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::support::Objects;
-use crate::support::certs::Authority;
-use crate::support::kubeconfig::base64;
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{JSON, MERGE_PATCH, config_map, namespace, path};
 use crate::support::stage::{Stage, all_of, own_group, select, stage};
@@ -21,11 +19,11 @@ in_both_modes!(
     a_restart_at_the_edge_is_no_drift,
 );
 
-const CRD_API: &str = "apiextensions.k8s.io/v1";
-const CRDS: &str = "customresourcedefinitions";
+pub(crate) const CRD_API: &str = "apiextensions.k8s.io/v1";
+pub(crate) const CRDS: &str = "customresourcedefinitions";
 
 /// Sends a patch as a field manager.
-async fn patch_as(at: &Objects, manager: &str, target: &str, patch: &Value) -> Value {
+pub(crate) async fn patch_as(at: &Objects, manager: &str, target: &str, patch: &Value) -> Value {
     let target = format!("{target}?fieldManager={manager}");
     let patched = at.send(Method::PATCH, &target, MERGE_PATCH, Some(patch)).await;
     patched.unwrap_or_else(|error| panic!("{manager} cannot patch {target}: {error}"))
@@ -384,77 +382,6 @@ async fn a_copy_whose_managers_were_emptied_keeps_what_controllers_have_added() 
         let copy = becomes(to, at, "has the next value", |copy| copy["data"]["keep"] == "3").await;
         assert_eq!(copy["data"], json!({"keep": "3", "own": "1"}), "{name}");
     }
-}
-
-/// Values that a controller has filled in, each with what the hub wants then and what excludes it.
-#[tokio::test]
-async fn what_a_controller_has_filled_in_gives_way_to_what_the_hub_wants() {
-    let Stage { pair, shop, hub, edge } = stage().await;
-    hub.create(&namespace(&shop)).await;
-    let bundle = json!(base64(&Authority::new("injected").certificate));
-    let (group, _) = own_group(&shop);
-    let mut definition = crd(&group, "issuers", true);
-    let name = format!("issuers.{group}");
-    let client = json!({"service": {"namespace": shop, "name": "webhook"}});
-    definition["spec"]["conversion"] =
-        json!({"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}});
-    let service = format!("v1.{group}-api");
-    let aggregated = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": service},
-        "spec": {"group": format!("{group}-api"), "version": "v1", "groupPriorityMinimum": 1000, "versionPriority": 10,
-            "service": {"namespace": shop, "name": "api"}}});
-    let port = json!({"port": 80, "name": "http"});
-    let exposed = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": shop, "name": "web"},
-        "spec": {"type": "NodePort", "ports": [port], "selector": {"app": "a"}}});
-    let cases = [
-        (
-            [CRD_API, CRDS, "", &*name],
-            definition,
-            json!({"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": bundle}}}}}),
-            json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}}),
-            "/spec/conversion",
-            json!({"strategy": "None"}),
-        ),
-        (
-            ["apiregistration.k8s.io/v1", "apiservices", "", &service],
-            aggregated,
-            json!({"spec": {"caBundle": bundle}}),
-            json!({"spec": {"insecureSkipTLSVerify": true}}),
-            "/spec/insecureSkipTLSVerify",
-            json!(true),
-        ),
-        (
-            ["v1", "services", &*shop, "web"],
-            exposed,
-            json!({"spec": {"ports": [{"port": 80, "name": "http", "nodePort": 30_977}]}}),
-            json!({"spec": {"type": "ExternalName", "externalName": "example.org", "ports": null, "clusterIP": null, "clusterIPs": null}}),
-            "/spec/type",
-            json!("ExternalName"),
-        ),
-    ];
-    let spec = json!({
-        "namespaceScope": all_of(&shop, &[("", "services")])["namespaceScope"],
-        "clusterScope": [
-            {"group": "apiextensions.k8s.io", "resource": CRDS, "apiVersion": "v1", "objects": [name]},
-            {"group": "apiregistration.k8s.io", "resource": "apiservices", "apiVersion": "v1", "objects": [service]},
-        ],
-    });
-    for (_, object, ..) in &cases {
-        hub.create(object).await;
-    }
-    select(&hub, &spec).await;
-    let _syncer = pair.syncer(&[]);
-    for (at, _, filled_in, change, field, expected) in &cases {
-        let [api, plural, space, name] = *at;
-        arrives(&edge, api, plural, space, name).await;
-        patch_as(&edge, "injector", &path(api, plural, space, name), filled_in).await;
-        hub.merge_patch(api, plural, space, name, change).await;
-        becomes(&edge, *at, "is as the hub wants it", |copy| {
-            copy.pointer(field) == Some(expected)
-        })
-        .await;
-        hub.delete(api, plural, space, name).await;
-    }
-    drop_crds(&[&edge], &[&name]).await;
 }
 
 /// `kubectl apply` is named for defaults too, but notes what it was given.

@@ -156,6 +156,21 @@ fn a_namespace_that_upsync_has_left_is_cleared_after_a_while() {
     assert!(bench.namespaces.is_empty());
 }
 
+// Found by the simulation: the watch reported late that the one before it was gone, and then this one.
+#[test]
+fn a_namespace_that_is_reported_after_upsync_has_left_it_is_cleared_too() {
+    let mut bench = upsyncing();
+    bench.bring_up("a");
+    bench.revert("a");
+    let namespaces = bench.source(Feed::HubNamespaces);
+    bench.says_gone(namespaces, &namespace_of_ours());
+    bench.pass(60 * SECOND);
+    assert!(bench.namespaces.is_empty(), "it is gone");
+    bench.says(namespaces, &namespace_of_ours());
+    bench.pass(11 * SECOND);
+    assert_eq!(bench.steps(), ["read"]);
+}
+
 #[test]
 fn no_namespace_is_cleared_before_all_that_goes_up_is_listed() {
     let mut bench = Bench::new();
