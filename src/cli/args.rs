@@ -34,6 +34,10 @@ pub(super) enum Command {
     Prep(Vec<String>, Klog),
     #[cfg(feature = "admin")]
     PrepHelp,
+    #[cfg(feature = "admin")]
+    Completion(super::pages::Shell),
+    #[cfg(feature = "admin")]
+    Manual,
     CheckHelp,
     Check(Box<RunArgs>, Klog, LogFormat),
     RbacHelp,
@@ -87,7 +91,7 @@ pub(super) struct RunArgs {
     #[argh(option, arg_name = "NUMBER")]
     pub burst: Option<String>,
 
-    /// UID of the sync target (required)
+    /// UID of the sync target: any name for this edge that stays the same, such as site-7 (required)
     #[argh(option, arg_name = "UID")]
     pub sync_target_uid: Option<String>,
 
@@ -123,7 +127,7 @@ pub(super) struct RunArgs {
     #[argh(option, arg_name = "NUMBER")]
     pub queue_capacity: Option<String>,
 
-    /// field managers whose fields are reverted at the edge, beside those that the hub sets (default:
+    /// field managers whose changes at the edge are reverted, also in fields that the hub does not set (default:
     /// kubectl,kubectl-*; empty: nobody; a trailing * matches any ending)
     #[argh(option, arg_name = "NAMES")]
     pub revert_changes_from: Vec<String>,
@@ -144,11 +148,11 @@ pub(super) struct RunArgs {
     #[argh(option, arg_name = "RESOURCE[.GROUP]")]
     pub deny: Vec<String>,
 
-    /// write namespaced objects, and create namespaces, only here (a trailing * matches any ending)
+    /// the only namespaces to write into and to create (a trailing * matches any ending)
     #[argh(option, arg_name = "NAME")]
     pub allow_namespace: Vec<String>,
 
-    /// never write here, even if allowed (a trailing * matches any ending)
+    /// namespaces never to write into, even if allowed (a trailing * matches any ending)
     #[argh(option, arg_name = "NAME")]
     pub deny_namespace: Vec<String>,
 

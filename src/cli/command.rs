@@ -3,12 +3,14 @@
 use super::args::{Command, OF_ALL, flag, no_flag_of, run};
 use super::asks;
 use super::klog::{self, Klog};
+#[cfg(feature = "admin")]
+use super::pages::Shell;
 use super::usage::UsageError;
 use crate::spelling;
 
 /// The words that a command line may begin with.
 #[cfg(feature = "admin")]
-const COMMANDS: [&str; 6] = ["run", "check", "gen", "prep", "version", "help"];
+const COMMANDS: [&str; 8] = ["run", "check", "gen", "prep", "completion", "man", "version", "help"];
 #[cfg(not(feature = "admin"))]
 const COMMANDS: [&str; 5] = ["run", "check", "gen", "version", "help"];
 
@@ -23,13 +25,21 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
             "gen" => return generate(rest.as_slice(), klog),
             #[cfg(feature = "admin")]
             "prep" => return Ok(Command::Prep(rest.as_slice().to_vec(), klog)),
+            #[cfg(feature = "admin")]
+            "completion" => completion(rest.next().map(String::as_str))?,
+            #[cfg(feature = "admin")]
+            "man" => Command::Manual,
             #[cfg(not(feature = "admin"))]
-            "prep" => return Err(UsageError::of_commands(NO_PREP.to_owned())),
+            "prep" | "completion" | "man" => {
+                return Err(UsageError::of_commands(format!(
+                    "the binary for edges has no {arg}, edge-syncer-admin has"
+                )));
+            }
             "-V" | "--version" => Command::Version,
             "version" => Command::Build,
             "-h" | "--help" => Command::Help,
             "help" => match rest.next().map(String::as_str) {
-                None | Some("help" | "version") => Command::Help,
+                None | Some("help" | "version" | "completion" | "man" | "-h" | "--help") => Command::Help,
                 Some("run") => Command::RunHelp,
                 #[cfg(feature = "admin")]
                 Some("gen") => Command::GenHelp,
@@ -54,9 +64,6 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
     Ok(Command::Nothing)
 }
 
-#[cfg(not(feature = "admin"))]
-const NO_PREP: &str = "the binary for edges has no prep, edge-syncer-admin has";
-
 /// What is to be made: roles, or else what an edge needs to join a hub.
 fn generate(args: &[String], klog: Klog) -> Result<Command, UsageError> {
     match args.split_first().map(|(word, rest)| (word.as_str(), rest)) {
@@ -71,6 +78,21 @@ fn generate(args: &[String], klog: Klog) -> Result<Command, UsageError> {
             spelling::hint(word, ["rbac"])
         ))),
     }
+}
+
+/// For which shell.
+#[cfg(feature = "admin")]
+fn completion(word: Option<&str>) -> Result<Command, UsageError> {
+    let wrong = match (word, word.and_then(Shell::called)) {
+        (_, Some(shell)) => return Ok(Command::Completion(shell)),
+        (Some("-h" | "--help"), _) => return Ok(Command::Help),
+        (Some(word), None) => format!(
+            "completion {word:?}: must be bash, zsh or fish{}",
+            spelling::hint(word, Shell::ALL.map(|(name, _)| name))
+        ),
+        (None, _) => "completion: name the shell: bash, zsh or fish".to_owned(),
+    };
+    Err(UsageError::of_commands(wrong))
 }
 
 fn unknown_command(word: &str) -> UsageError {

@@ -9,12 +9,25 @@ use super::args::{self, RunArgs};
 #[cfg(feature = "admin")]
 macro_rules! gen_line {
     () => {
-        "  gen        register an edge at a hub, and write what it needs (edge-syncer gen --help for its flags)
-  prep       the same in kcp, in the mailbox workspace of a SyncTarget (edge-syncer prep --help)\n"
+        "  gen         register an edge at a hub, and write what it needs (edge-syncer gen --help for its flags)
+  prep        the same in kcp, in the mailbox workspace of a SyncTarget (edge-syncer prep --help)\n"
     };
 }
 #[cfg(not(feature = "admin"))]
 macro_rules! gen_line {
+    () => {
+        ""
+    };
+}
+#[cfg(feature = "admin")]
+macro_rules! pages_line {
+    () => {
+        "  completion  print completions for a shell: edge-syncer completion bash, zsh or fish
+  man         print the manual page: edge-syncer man | man -l /dev/stdin\n"
+    };
+}
+#[cfg(not(feature = "admin"))]
+macro_rules! pages_line {
     () => {
         ""
     };
@@ -28,13 +41,15 @@ Usage: edge-syncer <command>
 Syncs objects between an edge Kubernetes cluster and its mailbox workspace on a hub.
 
 Commands:
-  run        sync until stopped by SIGTERM or SIGINT (edge-syncer run --help for its flags)
+  run         sync until stopped by SIGTERM or SIGINT (edge-syncer run --help for its flags)
 ",
     gen_line!(),
-    "  gen rbac   print the roles that run needs at the hub or at the edge (edge-syncer gen rbac --help)
-  check      say whether run would work with the same flags, point by point (edge-syncer check --help)
-  version    print version, commit, target and date; -V or --version prints the version alone
-  help       print this text, or with a command after it its flags; also -h, --help
+    "  gen rbac    print the roles that run needs at the hub or at the edge (edge-syncer gen rbac --help)
+  check       say whether run would work with the same flags, point by point (edge-syncer check --help)
+",
+    pages_line!(),
+    "  version     print version, commit, target and date; -V or --version prints the version alone
+  help        print this text, or with a command after it its flags; also -h, --help
 
 Called by the name syncer it takes the flags of run and no command, as the Go syncer does.
 "
@@ -90,7 +105,7 @@ Flags of its own:
   --imw WORKSPACE             workspace with the SyncTarget, such as root:imw1; . is that of the kubeconfig (default: .)
   --espw WORKSPACE            workspace of the edge service provider (default: root:espw)
   -s, --silent                print errors only; --server has no short name here
-  -X                          accepted, has no effect: in the script it shows the commands of that
+  -X                          accepted, has no effect: it makes the script show its commands
 
 The flags of gen are taken too; -o is NAME-syncer.yaml unless it is given, and --timeout is for the workspace and then
 for the API in it. Called by the name kubectl-kubestellar-prep_for_syncer it needs no command, as a plugin of kubectl.
@@ -323,7 +338,7 @@ mod tests {
             "\n  --burst NUMBER              requests that may be sent at once to each side (default: 20)\n",
             "\n  --former-sync-target-uid UID\n                              UID that",
             "example.org\n                              (repeatable)\n",
-            "\n                              ending; repeatable)\n",
+            "any ending;\n                              repeatable)\n",
             "\n  --leader-elect              sync only",
             " active\n                              (also =true, =false)\n",
         ] {

@@ -42,6 +42,8 @@ mod help;
 mod klog;
 pub mod logger;
 #[cfg(feature = "admin")]
+pub mod pages;
+#[cfg(feature = "admin")]
 mod prep_args;
 mod settings;
 mod usage;
@@ -107,7 +109,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, Usa
 fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, UsageError> {
     let is_command = matches!(
         words.first().map(String::as_str),
-        Some("run" | "check" | "gen" | "prep" | "version")
+        Some("run" | "check" | "gen" | "prep" | "version" | "completion" | "man")
     );
     if is_go_name && !is_command {
         words.insert(0, "run".to_owned());
@@ -137,6 +139,10 @@ fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, Us
         Command::Prep(words, klog) => return prepare(&words, klog),
         #[cfg(feature = "admin")]
         Command::PrepHelp => Invocation::Print(help::prepare()),
+        #[cfg(feature = "admin")]
+        Command::Completion(shell) => Invocation::Print(pages::completion(shell)),
+        #[cfg(feature = "admin")]
+        Command::Manual => Invocation::Print(pages::manual()),
     })
 }
 
@@ -385,7 +391,15 @@ mod tests {
             assert!(text.starts_with(&version), "{text}");
             assert_eq!(names, ["edge-syncer", "commit:", "target:", "date:"]);
         }
-        for line in ["edge-syncer --help", "edge-syncer help", "edge-syncer -h"] {
+        for line in [
+            "edge-syncer --help",
+            "edge-syncer help",
+            "edge-syncer -h",
+            "edge-syncer help --help",
+            "edge-syncer completion --help",
+            "edge-syncer man -h",
+            "edge-syncer help man",
+        ] {
             assert!(
                 matches!(check(line).unwrap(), Invocation::Print(text) if text.contains("run")),
                 "{line}"
@@ -460,6 +474,22 @@ mod tests {
             (
                 "edge-syncer nonsense",
                 "unknown command \"nonsense\" (see edge-syncer --help)",
+            ),
+            (
+                "edge-syncer completion",
+                "completion: name the shell: bash, zsh or fish (see edge-syncer --help)",
+            ),
+            (
+                "edge-syncer completion fsih",
+                "completion \"fsih\": must be bash, zsh or fish, did you mean fish? (see edge-syncer --help)",
+            ),
+            (
+                "edge-syncer completion bash zsh",
+                "unexpected argument \"zsh\" (see edge-syncer --help)",
+            ),
+            (
+                "edge-syncer man run",
+                "unexpected argument \"run\" (see edge-syncer --help)",
             ),
             (
                 "/ko-app/syncer --nonsense",

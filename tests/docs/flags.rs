@@ -94,6 +94,19 @@ fn names<T>(of: &BTreeMap<String, T>) -> Names {
 }
 
 #[test]
+fn the_commands_are_those_of_the_help() {
+    let help = help_of("help");
+    let (_, section) = help.split_once("\nCommands:\n").expect("the help has that");
+    let section = section.split("\n\n").next().unwrap_or_default();
+    let lines = section.lines().filter_map(|line| line.trim().split_once("  "));
+    let in_help = lines.map(|(name, _)| name.to_owned()).collect();
+    let rows = Page::open(PAGE).rows("command");
+    let in_page = rows.iter().flat_map(|row| spans(&row.cells[0]));
+    let in_page = in_page.map(|name| name.trim_end_matches(" SHELL").to_owned());
+    same("commands", &in_page.collect(), &in_help);
+}
+
+#[test]
 fn the_flags_are_those_of_the_help_with_their_defaults() {
     let (page, help) = (flags_of_page(PAGE), flags_of_help());
     same("flags", &names(&page), &names(&help));

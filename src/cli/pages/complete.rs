@@ -6,43 +6,39 @@ use argh_complete::bash::Bash;
 use argh_complete::fish::Fish;
 use argh_complete::zsh::Zsh;
 
-use crate::help::{Entry, Help};
+use super::super::NAME;
+use super::{Entry, Help, Shell};
 
-/// What a shell reads.
-pub(crate) struct Completions {
-    pub(crate) bash: String,
-    pub(crate) zsh: String,
-    pub(crate) fish: String,
-}
-
-/// For the program with this help.
-pub(crate) fn of(all: &[Help]) -> Completions {
+/// What a shell reads of the program with this help. Each offers files for the value of a flag.
+pub(super) fn of(all: &[Help], shell: Shell) -> String {
     let info = info(all);
-    let name = "edge-syncer";
-    Completions {
-        bash: Bash::generate(name, &info),
-        zsh: Zsh::generate(name, &info),
-        fish: Fish::generate(name, &info),
+    match shell {
+        Shell::Bash => Bash::generate(NAME, &info),
+        // Of itself it offers nothing for a value.
+        Shell::Zsh => Zsh::generate(NAME, &info).replace("': :'", "': :_files'"),
+        // Nor does this one; and what it calls is known from fish 4.0 on, under this name from 3.0 on.
+        Shell::Fish => Fish::generate(NAME, &info)
+            .replace(" -f -l ", " -l ")
+            .replace("commandline -xpc", "commandline -opc"),
     }
 }
 
 /// The form of argh, in which all texts live as long as the program.
 fn info(all: &[Help]) -> CommandInfoWithArgs {
-    let (_, commands) = all.split_first().expect("the program has a help");
-    let mut root = command("edge-syncer", "", Vec::new());
-    for help in commands {
+    let mut root = command(NAME, "", Vec::new());
+    for help in all.iter().skip(1) {
         let flags = help.flags().flat_map(flags).collect();
         let mut parent = &mut root;
-        let words: Vec<&str> = help.command.split(' ').collect();
-        for word in &words[..words.len() - 1] {
-            let found = parent.commands.iter().position(|known| known.name == *word);
+        let (before, last) = help.command.rsplit_once(' ').unwrap_or(("", &help.command));
+        for word in before.split(' ').filter(|word| !word.is_empty()) {
+            let found = parent.commands.iter().position(|known| known.name == word);
             let at = found.unwrap_or_else(|| {
                 add(parent, command(word, &help.summary, Vec::new()));
                 parent.commands.len() - 1
             });
             parent = &mut parent.commands[at].command;
         }
-        add(parent, command(words[words.len() - 1], &help.summary, flags));
+        add(parent, command(last, &help.summary, flags));
     }
     root
 }

@@ -2,17 +2,20 @@
 
 use std::fmt::Write as _;
 
-use crate::help::{Entry, Help, Section};
+use super::{Entry, Help, Section};
 
 /// What mdoc wants of lines of text.
 const WIDTH: usize = 78;
 
-/// The page of the program, `date` as `November 24, 2026`.
-pub(crate) fn page(all: &[Help], date: &str) -> String {
-    let (whole, commands) = all.split_first().expect("the program has a help");
+/// The page of the program. `date` is as `2026-11-24`.
+pub(super) fn page(all: &[Help], date: &str) -> String {
+    let Some((whole, commands)) = all.split_first() else {
+        return String::new();
+    };
     let mut page = format!(
-        ".Dd {date}\n.Dt EDGE-SYNCER 1\n.Os\n.Sh NAME\n.Nm edge-syncer\n.Nd keeps an edge cluster synced with a hub\n\
-         .Sh SYNOPSIS\n.Nm\n.Ar command\n.Op Ar flags\n.Sh DESCRIPTION\n"
+        ".Dd {}\n.Dt EDGE-SYNCER 1\n.Os\n.Sh NAME\n.Nm edge-syncer\n.Nd keeps an edge cluster synced with a hub\n\
+         .Sh SYNOPSIS\n.Nm\n.Ar command\n.Op Ar flags\n.Sh DESCRIPTION\n",
+        written_out(date)
     );
     let mut paragraphs = whole.sections.iter().flat_map(|section| &section.paragraphs);
     add_text(&mut page, paragraphs.next().map_or("", String::as_str));
@@ -43,6 +46,32 @@ pub(crate) fn page(all: &[Help], date: &str) -> String {
     }
     page += ".Sh SEE ALSO\nThe documentation is in the folder\n.Pa docs\nof the source.\n";
     page
+}
+
+/// `November 24, 2026`, as mdoc wants it, of `2026-11-24`. What is no day remains.
+fn written_out(date: &str) -> String {
+    const MONTHS: [&str; 12] = [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ];
+    let parts: Vec<&str> = date.split('-').collect();
+    if let &[year, month, day] = &parts[..]
+        && let Ok(number) = month.parse::<usize>()
+        && let Some(name) = MONTHS.get(number.wrapping_sub(1))
+    {
+        return format!("{name} {}, {year}", day.trim_start_matches('0'));
+    }
+    date.to_owned()
 }
 
 /// The flags of a command by section, but for those of another command that come before.
@@ -142,4 +171,22 @@ fn add_line(page: &mut String, line: &str) {
 
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_is_written_out() {
+        for (date, expected) in [
+            ("2026-11-24", "November 24, 2026"),
+            ("2027-01-09", "January 9, 2027"),
+            ("unknown", "unknown"),
+            ("2027-00-09", "2027-00-09"),
+            ("2027-13-09", "2027-13-09"),
+        ] {
+            assert_eq!(written_out(date), expected);
+        }
+    }
 }

@@ -1,94 +1,151 @@
-//! The help texts of the program, taken apart: they are made of the one table of flags, and so is all that is made of
-//! them.
+//! The manual page and the completions for shells. They are made of the help texts, taken apart, and those of the one table
+//! of flags.
+//!
+//! Promises: whatever the help of a program of this kind says, it is text that comes out, and nothing panics.
 
-use std::path::Path;
-use std::process::Command;
+mod complete;
+mod man;
+
+use super::{Invocation, parse as invocation_of};
+use crate::version;
 
 /// Where the texts of flags and variables begin.
 const COLUMN: usize = 30;
 
+/// A shell that has completions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shell {
+    /// bash
+    Bash,
+    /// zsh
+    Zsh,
+    /// fish
+    Fish,
+}
+
+impl Shell {
+    /// All of them, each with its name.
+    pub const ALL: [(&str, Self); 3] = [("bash", Self::Bash), ("zsh", Self::Zsh), ("fish", Self::Fish)];
+
+    /// The one with this name.
+    pub(super) fn called(name: &str) -> Option<Self> {
+        let found = Self::ALL.iter().find(|(known, _)| *known == name);
+        found.map(|(_, shell)| *shell)
+    }
+}
+
 /// A flag, a command or a variable, with what it means.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Entry {
+pub struct Entry {
     /// As the help has it: `-v, --v NUMBER`.
-    pub(crate) name: String,
-    pub(crate) text: String,
+    pub name: String,
+    /// What it means.
+    pub text: String,
 }
 
 /// What stands below a head such as `Connection:`; the first one has none.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Section {
-    pub(crate) head: String,
-    pub(crate) entries: Vec<Entry>,
-    pub(crate) paragraphs: Vec<String>,
+pub struct Section {
+    /// The words of the head.
+    pub head: String,
+    /// Flags, commands or variables.
+    pub entries: Vec<Entry>,
+    /// Other text.
+    pub paragraphs: Vec<String>,
 }
 
 /// The help of one command.
 #[derive(Clone, Debug)]
-pub(crate) struct Help {
+pub struct Help {
     /// Its words, such as `gen rbac`; none for the program as a whole.
-    pub(crate) command: String,
+    pub command: String,
     /// What the program says of it in one line.
-    pub(crate) summary: String,
-    pub(crate) usage: String,
-    pub(crate) sections: Vec<Section>,
+    pub summary: String,
+    /// The line that shows how it is called.
+    pub usage: String,
+    /// The rest, by its heads.
+    pub sections: Vec<Section>,
 }
 
-/// That of the program first, then of each command.
-pub(crate) fn of_program(program: &Path) -> Vec<Help> {
-    let whole = parse("", "", &say(program, &["help"]));
+/// That of the program first, then of each command. `say` gives what the program prints for these arguments.
+pub fn read(mut say: impl FnMut(&[&str]) -> String) -> Vec<Help> {
+    let whole = take_apart("", "", &say(&["help"]));
     let commands = whole.section("Commands").map(|section| section.entries.clone());
-    let commands = commands.expect("the help names commands");
     let mut all = vec![whole];
-    for Entry { name, text } in commands {
+    for Entry { name, text } in commands.unwrap_or_default() {
         let mut args: Vec<&str> = name.split(' ').collect();
-        // Help has none of its own.
-        args.push(if name == "help" { "help" } else { "--help" });
-        let help = say(program, &args);
+        args.push("--help");
+        let help = say(&args);
         // Those without flags of their own have the help of the program.
         let help = if help.starts_with("Usage: edge-syncer <command>") {
             format!("Usage: edge-syncer {name}\n")
         } else {
             help
         };
-        all.push(parse(&name, &text, &help));
+        all.push(take_apart(&name, &text, &help));
     }
     all
 }
 
-fn say(program: &Path, args: &[&str]) -> String {
-    let output = Command::new(program).args(args).output();
-    let output = output.unwrap_or_else(|error| panic!("{}: cannot be started: {error}", program.display()));
-    assert!(output.status.success(), "{} {args:?} fails", program.display());
-    String::from_utf8(output.stdout).expect("the help is UTF-8")
+/// Those of this program.
+fn own() -> Vec<Help> {
+    read(|args| {
+        let args = std::iter::once(super::NAME).chain(args.iter().copied());
+        match invocation_of(args.map(Into::into)) {
+            Ok(Invocation::Print(text)) => text,
+            _ => String::new(),
+        }
+    })
 }
 
-fn parse(command: &str, summary: &str, help: &str) -> Help {
+/// The completions of this program for a shell.
+pub(super) fn completion(shell: Shell) -> String {
+    completion_of(&own(), shell)
+}
+
+/// The manual page of this program.
+pub(super) fn manual() -> String {
+    manual_of(&own(), version::DATE)
+}
+
+/// The completions of a program with this help for a shell.
+pub fn completion_of(all: &[Help], shell: Shell) -> String {
+    complete::of(all, shell)
+}
+
+/// The manual page of a program with this help, in mdoc. `date` is as `2026-11-24`.
+pub fn manual_of(all: &[Help], date: &str) -> String {
+    man::page(all, date)
+}
+
+fn take_apart(command: &str, summary: &str, help: &str) -> Help {
     let usage = help.lines().next().unwrap_or_default();
-    let mut sections = vec![Section::default()];
+    let (mut sections, mut section) = (Vec::new(), Section::default());
     let mut is_open = false;
     for line in help.lines().skip(1) {
-        let section = sections.last_mut().expect("there is one");
         if line.trim().is_empty() {
             is_open = false;
         } else if let Some(head) = line.strip_suffix(':').filter(|head| is_head(head)) {
             is_open = false;
-            sections.push(Section {
+            let next = Section {
                 head: head.to_owned(),
                 ..Section::default()
-            });
-        } else if is_open {
-            join(section.paragraphs.last_mut().expect("one is open"), line);
+            };
+            sections.push(std::mem::replace(&mut section, next));
+        } else if is_open && let Some(open) = section.paragraphs.last_mut() {
+            join(open, line);
         } else if let Some(entry) = entry(line, &section.head) {
             section.entries.push(entry);
-        } else if line.starts_with("          ") {
-            let entry = section.entries.last_mut().expect("a text belongs to an entry");
+        } else if line.starts_with("          ")
+            && let Some(entry) = section.entries.last_mut()
+        {
             join(&mut entry.text, line);
         } else {
             is_open = true;
             section.paragraphs.push(line.trim().to_owned());
         }
     }
+    sections.push(section);
     Help {
         command: command.to_owned(),
         summary: summary.to_owned(),
@@ -126,12 +183,13 @@ fn join(text: &mut String, line: &str) {
 }
 
 impl Help {
-    pub(crate) fn section(&self, head: &str) -> Option<&Section> {
+    /// The section with this head.
+    pub fn section(&self, head: &str) -> Option<&Section> {
         self.sections.iter().find(|section| section.head == head)
     }
 
     /// All flags.
-    pub(crate) fn flags(&self) -> impl Iterator<Item = &Entry> {
+    pub fn flags(&self) -> impl Iterator<Item = &Entry> {
         let entries = self.sections.iter().flat_map(|section| &section.entries);
         entries.filter(|entry| entry.name.starts_with('-'))
     }
@@ -139,13 +197,13 @@ impl Help {
 
 impl Entry {
     /// The names of a flag: `-v`, `--v`.
-    pub(crate) fn names(&self) -> Vec<&str> {
+    pub fn names(&self) -> Vec<&str> {
         let words = self.name.split([' ', ',']);
         words.filter(|word| word.starts_with('-')).collect()
     }
 
     /// What a flag takes, if it takes something.
-    pub(crate) fn value(&self) -> Option<&str> {
+    pub fn value(&self) -> Option<&str> {
         let (_, last) = self.name.rsplit_once(' ')?;
         (!last.starts_with('-')).then_some(last)
     }
