@@ -162,6 +162,15 @@ async fn each_misspelt_word_is_named_in_the_log_in_a_metric_and_by_check_until_i
     syncer.wait_for_log(&found.replace(&absent, &other), SOON).await;
 }
 
+/// What a refusal says names the word that is wrong, if one of these is.
+fn is_named(spec: &Value, refusal: &str) -> bool {
+    let (spec, words) = (spec.to_string(), ["pri*", "Shop", "apps/v1"]);
+    words
+        .iter()
+        .filter(|word| spec.contains(**word))
+        .all(|word| refusal.contains(word))
+}
+
 #[tokio::test]
 async fn the_definitions_refuse_what_nothing_is_called_and_take_all_else() {
     let Stage { pair, .. } = stage().await;
@@ -204,6 +213,7 @@ async fn the_definitions_refuse_what_nothing_is_called_and_take_all_else() {
     ] {
         let taken = edge.try_create(&syncer_config("typo", spec.clone())).await;
         assert_eq!(taken.is_ok(), is_taken, "{spec} {taken:?}");
+        assert!(is_taken || is_named(&spec, &format!("{taken:?}")), "{spec} {taken:?}");
         edge.delete(CONFIG_API, "syncerconfigs", "", "typo").await;
     }
     for (item, is_taken) in [
@@ -223,6 +233,7 @@ async fn the_definitions_refuse_what_nothing_is_called_and_take_all_else() {
         for list in ["downSyncedResources", "upSyncedResources"] {
             let taken = edge.try_create(&edge_sync_config("typo", json!({list: [item]}))).await;
             assert_eq!(taken.is_ok(), is_taken, "{list} {item} {taken:?}");
+            assert!(is_taken || is_named(&item, &format!("{taken:?}")), "{item} {taken:?}");
             edge.delete(CONFIG_API, "edgesyncconfigs", "", "typo").await;
         }
     }
