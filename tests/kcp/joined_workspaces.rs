@@ -132,6 +132,25 @@ async fn gen_waits_until_the_types_of_configs_are_bound() {
 
 #[tokio::test]
 #[ignore = "needs kcp: KCP_BIN, or kcp in PATH"]
+async fn unless_asked_gen_allows_everything_only_to_the_one_edge_of_a_workspace() {
+    let folder = Folder::create("kcp-rights");
+    let hub = mailbox(Kcp::shared().await, &folder).await;
+    let [first, second] = [new_name(), new_name()];
+    for (name, why, is_wide) in [
+        (&first, "--rbac=wide, since this workspace of kcp has one edge", true),
+        (&second, "--rbac=scoped", false),
+        (&first, "--rbac=wide, as it is registered", true),
+    ] {
+        let made = generate(&hub.kubeconfig, &[name, IMAGE, "-o", "-"]).await.done();
+        assert!(made.stderr.contains(why), "{}", made.stderr);
+        let documents = documents(&made.stdout);
+        let rules = &of_kind(&documents, "ClusterRole")["rules"];
+        assert_eq!(rules[0]["verbs"] == json!(["*"]), is_wide, "{rules}");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs kcp: KCP_BIN, or kcp in PATH"]
 async fn a_url_without_a_path_is_enough_where_the_token_names_the_workspace() {
     let folder = Folder::create("kcp-url");
     let hub = mailbox(Kcp::shared().await, &folder).await;

@@ -217,9 +217,10 @@ pub async fn install_crds(objects: &Objects) {
             );
             let applied = objects.send_bytes(Method::PATCH, &target, APPLY_PATCH, body).await;
             let crd = applied.map_err(|error| error.to_string())?;
-            match crd["metadata"]["deletionTimestamp"].is_null() {
-                true => Ok(crd),
-                false => Err("the one before is going".to_owned()),
+            if crd["metadata"]["deletionTimestamp"].is_null() {
+                Ok(crd)
+            } else {
+                Err("the one before is going".to_owned())
             }
         })
         .await;
