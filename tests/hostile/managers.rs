@@ -416,10 +416,11 @@ async fn replicas_that_nobody_wants_at_the_hub_are_left_to_the_edge() {
     let _syncer = pair.syncer(&[]);
     let at = ["apps/v1", "deployments", &*shop, "there"];
     for replicas in [5, 6] {
-        let note = json!({"metadata": {"annotations": {"note": replicas.to_string()}}});
+        let number = replicas.to_string();
+        let note = json!({"metadata": {"annotations": {"note": number}}});
         hub.merge_patch("apps/v1", "deployments", &shop, "there", &note).await;
         let copy = becomes(&edge, at, "is adopted and has the note", |copy| {
-            copy["metadata"]["annotations"]["note"] == replicas.to_string()
+            copy["metadata"]["annotations"]["note"] == number.as_str()
                 && copy["metadata"]["annotations"]["edge.kubestellar.io/adopted"] == "true"
         })
         .await;

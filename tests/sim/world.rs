@@ -298,7 +298,7 @@ impl World {
             body["metadata"]["finalizers"] = json!(["hub.example.org/held"]);
         }
         // An apply that leaves the replicas to an autoscaler.
-        if &*key.resource == DEPLOYMENTS && self.count % 3 == 0 && self.hub.store.borrow().get(key).is_none() {
+        if &*key.resource == DEPLOYMENTS && self.count.is_multiple_of(3) && self.hub.store.borrow().get(key).is_none() {
             body["spec"].as_object_mut().map(|spec| spec.remove("replicas"));
             self.hub.apply_this("kubectl", key, body);
             return;
