@@ -167,7 +167,7 @@ pub(crate) async fn survey(
     found
         .make_plan([(Side::Hub, hub), (Side::Edge, edge)], &wanted, view)
         .await?;
-    found.namespaces = found.plan.namespaces_at_hub(&wanted);
+    found.namespaces = std::mem::take(&mut found.plan.namespaces);
     Ok(found)
 }
 

@@ -97,6 +97,7 @@ fn engine_setup(settings: Settings, clusters: Clusters) -> engine::Setup {
             clock: logger::time_of_day,
             delete_limits: settings.delete_limits,
             renaming: settings.renaming,
+            plan_slice: model::PLAN_SLICE,
         },
     }
 }

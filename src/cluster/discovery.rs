@@ -102,7 +102,8 @@ impl Discovery {
 
     /// True if the side is known to serve the resource at some version of the group.
     pub fn serves(&self, group: &str, resource: &str) -> bool {
-        let mut of_group = self.known.iter().filter(|((known, _), _)| known == group);
+        let from = self.known.range((group.to_owned(), String::new())..);
+        let mut of_group = from.take_while(|((known, _), _)| known == group);
         of_group.any(|(_, served)| matches!(served, Served::Resources(resources) if resources.contains_key(resource)))
     }
 

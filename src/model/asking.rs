@@ -1,6 +1,7 @@
 //! Asking each side what it serves: once for what the plan needs, and again while something is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::time::Duration;
 
 use super::config_kind::ConfigKind;
@@ -36,7 +37,8 @@ pub(super) fn is_gone(rounds: u32, selected: bool) -> bool {
 /// What is known of one side.
 #[derive(Default)]
 pub(super) struct DiscoveryState {
-    pub(super) discovery: Discovery,
+    /// Shared with a plan that is being made of it.
+    pub(super) discovery: Rc<Discovery>,
     /// Those for which the last answer of the side was an error.
     refused: BTreeSet<GroupVersion>,
     /// CRDs, which are read while something is missing.
@@ -125,8 +127,12 @@ impl Model {
         (questions, of_groups)
     }
 
-    /// Asks each side what it serves, where that is due.
+    /// Asks each side what it serves, where that is due. A plan that is being made is followed first: each answer would make
+    /// it void.
     pub(super) fn ask_what_is_due(&mut self) {
+        if self.selecting.turns.plan.is_some() {
+            return;
+        }
         for &side in &*self.sides.ids() {
             if !self.timers.fires(Timer::Discovery(side), self.now) {
                 continue;
@@ -213,7 +219,7 @@ impl Model {
                 self.config_kind_is_lacking(kind);
             }
         }
-        let before = self.asking(side).discovery.clone();
+        let before = Rc::clone(&self.asking(side).discovery);
         let timer = Timer::Discovery(side);
         self.timers.ends(timer);
         let lacked_before = (self.selecting.gone.clone(), self.selecting.without_copies.clone());
@@ -223,7 +229,7 @@ impl Model {
         match answers.groups {
             Some(Ok(groups)) => {
                 self.report.works(&list_of_groups(side));
-                self.asking(side).discovery.groups = Some(groups);
+                self.discovery_mut(side).groups = Some(groups);
             }
             Some(Err(error)) if !error.is_unreachable() => {
                 self.fails(list_of_groups(side), "asking", &error);
@@ -269,7 +275,7 @@ impl Model {
                 Ok(resources) => {
                     self.report.works(&subject);
                     self.asking(side).refused.remove(&group_version);
-                    self.asking(side).discovery.known.insert(group_version, resources);
+                    self.discovery_mut(side).known.insert(group_version, resources);
                 }
                 // One aggregated API that is down is not the whole side.
                 Err(error) if error.is_unreachable() && !answered => {
@@ -302,6 +308,10 @@ impl Model {
                 self.report.clear(&discovery_of(side, &group, &version));
             }
         }
+    }
+
+    fn discovery_mut(&mut self, side: Side) -> &mut Discovery {
+        Rc::make_mut(&mut self.asking(side).discovery)
     }
 
     fn has_unknown(&self, side: Side) -> bool {
@@ -361,9 +371,9 @@ impl Model {
 
     /// A type is not served any more: what was known of its group version is void.
     pub(super) fn void_discovery_of(&mut self, side: Side, resource: &ResourceType) {
-        self.drop_resolved();
+        self.selecting.turns.drop_resolved();
         let group_version = (resource.group.clone(), resource.version.clone());
-        self.asking(side).discovery.known.remove(&group_version);
+        self.discovery_mut(side).known.remove(&group_version);
         self.ask_again_soon(side);
         self.selecting.unknown.group_versions.insert((side, group_version));
     }

@@ -1,19 +1,20 @@
 //! Configs, and what they ask for.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::config_kind::ConfigKind;
-use super::reselect::Addition;
 use super::timers::Timer;
+use super::turns::Turns;
 use super::{Feed, Model};
 use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
 use crate::cluster::{Error, Scope, Side};
 use crate::logging::log_line;
-use crate::plan::{Missing, Place, Plan, Problem, SyncedType, Unknown, Wanted};
+use crate::plan::{Missing, Place, Problem, Sliced, SyncedType, Unknown, Wanted};
 use crate::report::{Subject, Topic};
 use crate::source::SourceId;
 use crate::source::{Reading, Style};
@@ -30,15 +31,15 @@ const FIRST_KIND_TRIES: u32 = 5;
 /// One config.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Config {
-    SyncerConfig(SyncerConfig),
-    EdgeSyncConfig(EdgeSyncConfig),
+    SyncerConfig(Rc<SyncerConfig>),
+    EdgeSyncConfig(Rc<EdgeSyncConfig>),
 }
 
 impl Config {
     fn parse(kind: ConfigKind, object: &[u8]) -> Result<Self, serde_json::Error> {
         match kind {
-            ConfigKind::SyncerConfig => SyncerConfig::parse(object).map(Self::SyncerConfig),
-            ConfigKind::EdgeSyncConfig => EdgeSyncConfig::parse(object).map(Self::EdgeSyncConfig),
+            ConfigKind::SyncerConfig => SyncerConfig::parse(object).map(Rc::new).map(Self::SyncerConfig),
+            ConfigKind::EdgeSyncConfig => EdgeSyncConfig::parse(object).map(Rc::new).map(Self::EdgeSyncConfig),
         }
     }
 }
@@ -65,24 +66,6 @@ enum ConfigsKnown {
     Yes,
 }
 
-/// A large plan, which is made and followed in several turns of the loop.
-#[derive(Default)]
-pub(super) struct Turns {
-    pub(super) plan: Option<Unfollowed>,
-    /// What such a plan is made of has changed before it was followed: the next one is followed at once.
-    pub(super) overtaken: bool,
-    /// A part of the planning was done while the event of this turn was handled.
-    pub(super) had_one: bool,
-}
-
-/// A plan that is to be followed in a later turn of the loop.
-pub(super) enum Unfollowed {
-    /// Nothing was done with it.
-    Resolved(Plan),
-    /// What cannot be followed of it has been logged.
-    Reported(Plan),
-}
-
 /// The configs, and what they ask for.
 #[derive(Default)]
 pub(super) struct SelectedConfigs {
@@ -94,14 +77,12 @@ pub(super) struct SelectedConfigs {
     not_served: BTreeMap<ConfigKind, u32>,
     /// The configs have changed since the plan was made that is followed.
     pub(super) changed: bool,
-    /// They have been put together since.
+    /// They have been put together since, or are being put together.
     pub(super) merged: bool,
     pub(super) turns: Turns,
     /// What changes before then is planned together: the last plan was large.
     pub(super) pause_until: Option<Instant>,
-    pub(super) wanted: Wanted,
-    /// What the last type that has changed selects more, while a plan is followed.
-    pub(super) added: Option<Addition>,
+    pub(super) wanted: Rc<Wanted>,
     pub(super) missing: Vec<Missing>,
     /// What was logged as missing, and of which its side has to be asked again.
     pub(super) unsure: Vec<Missing>,
@@ -190,17 +171,16 @@ impl SelectedConfigs {
     }
 
     /// Puts the configs together, which have changed.
-    pub(super) fn merge(&mut self, renaming: bool) {
-        let syncer_configs = self.configs.values().filter_map(|known| match &known.config {
-            Config::SyncerConfig(config) => Some(config),
-            Config::EdgeSyncConfig(_) => None,
-        });
-        let edge_sync_configs = self.configs.values().filter_map(|known| match &known.config {
-            Config::EdgeSyncConfig(config) => Some(config),
-            Config::SyncerConfig(_) => None,
-        });
-        self.wanted = Wanted::from_configs(syncer_configs, edge_sync_configs, renaming);
+    pub(super) fn merging(&mut self, renaming: bool) -> Sliced<Wanted> {
         self.merged = true;
+        let (mut syncer_configs, mut edge_sync_configs) = (Vec::new(), Vec::new());
+        for known in self.configs.values() {
+            match &known.config {
+                Config::SyncerConfig(config) => syncer_configs.push(Rc::clone(config)),
+                Config::EdgeSyncConfig(config) => edge_sync_configs.push(Rc::clone(config)),
+            }
+        }
+        Wanted::merging(syncer_configs, edge_sync_configs, renaming)
     }
 }
 
@@ -274,7 +254,7 @@ impl Model {
         }
         self.selecting.change();
         if self.selecting.are_known() && self.selecting.listing.is_empty() {
-            self.replan();
+            self.plan_changes();
         }
         Ok(())
     }
@@ -288,7 +268,7 @@ impl Model {
     pub(super) fn config_gone(&mut self, kind: ConfigKind, meta: &Meta) {
         self.remove_config(&(kind, meta.name.clone()));
         if self.selecting.are_known() {
-            self.replan();
+            self.plan_changes();
         }
     }
 
@@ -344,7 +324,7 @@ impl Model {
         }
         let broke_off = selecting.listing.remove(&kind).is_some();
         if broke_off && selecting.changed && selecting.are_known() && selecting.listing.is_empty() {
-            self.replan();
+            self.plan_changes();
         }
     }
 
@@ -418,7 +398,7 @@ impl Model {
                 "there is no SyncerConfig or EdgeSyncConfig at the hub; waiting for one"
             );
         }
-        self.replan();
+        self.plan_changes();
         self.begin_heartbeats();
     }
 }

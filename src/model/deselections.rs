@@ -39,6 +39,8 @@ pub(super) struct Deselections {
     /// Kinds of which there were configs when the last plan was made, and of which it was not known then what defines
     /// them.
     unlearnt: BTreeSet<ConfigKind>,
+    /// The same of the plan that is being made: its configs may be gone before it is followed.
+    unlearnt_of_next: BTreeSet<ConfigKind>,
     /// Configs may have selected what is proved, and gone again, while nobody watched: before this run, or before a list
     /// that was not as the one before it. The hub has not been asked since.
     has_gap: bool,
@@ -112,8 +114,10 @@ impl Model {
     pub(super) fn note_selected(&mut self, plan: &Plan) {
         let before = (self.deselections.proved.len(), self.deselections.unproved.len());
         let new = self.deselections.follow(&plan.selects);
+        let of_configs = std::mem::take(&mut self.deselections.unlearnt_of_next);
         let kinds = ConfigKind::ALL.into_iter().filter(|_| !plan.selects.is_empty());
-        let unlearnt: BTreeSet<_> = kinds.filter(|&kind| self.is_unlearnt(kind)).collect();
+        let unlearnt = kinds.filter(|kind| of_configs.contains(kind) || self.is_unlearnt(*kind));
+        let unlearnt: BTreeSet<_> = unlearnt.collect();
         let before_plan = std::mem::replace(&mut self.deselections.unlearnt, unlearnt);
         let mut unlearnt = before_plan.iter().chain(&self.deselections.unlearnt);
         // Without any kind that is known, the record is that of a run that did not know it either.
@@ -126,6 +130,12 @@ impl Model {
             self.keep_guard_in_record();
         }
         self.ask_about_configs_if_open();
+    }
+
+    /// The configs as they are now become the next plan.
+    pub(super) fn note_unlearnt(&mut self) {
+        let kinds = ConfigKind::ALL.into_iter();
+        self.deselections.unlearnt_of_next = kinds.filter(|&kind| self.is_unlearnt(kind)).collect();
     }
 
     fn is_unlearnt(&self, kind: ConfigKind) -> bool {

@@ -47,6 +47,7 @@ mod sources;
 mod status;
 mod timers;
 mod trust;
+mod turns;
 mod types;
 mod work;
 mod workers;
@@ -73,6 +74,7 @@ use self::inventory::{Generation, Hashing};
 use self::one_cluster::Clusters;
 pub use self::one_cluster::OneCluster;
 use self::record::Record;
+pub use self::replan::PLAN_SLICE;
 use self::selected_namespaces::SelectedNamespaces;
 use self::sides::Sides;
 use self::sources::{Feed, SourceState, Sources};
@@ -80,7 +82,7 @@ use self::timers::{Timer, Timers};
 use self::types::TypeState;
 use self::workers::Workers;
 use crate::cluster::discovery::Discovery;
-use crate::cluster::{ObjectName, Side, Standing};
+use crate::cluster::{ObjectName, Side, Standing, Within};
 use crate::plan::Filter;
 use crate::queue::{Payload, Queue, QueueKey};
 use crate::report::Report;
@@ -142,6 +144,11 @@ impl Payload for AtHand {
 impl QueueKey for Key {
     type Payload = AtHand;
     type Group = TypeId;
+    type Lot = (TypeId, Rc<Within>);
+
+    fn lot(&self) -> Self::Lot {
+        (self.type_id, Rc::clone(self.name.within()))
+    }
 
     fn group(&self) -> TypeId {
         self.type_id
@@ -186,6 +193,8 @@ pub struct Settings {
     pub delete_limits: Limits,
     /// Conversions are followed.
     pub renaming: bool,
+    /// How many steps of the planning one turn of the loop takes.
+    pub plan_slice: usize,
 }
 
 impl Settings {
@@ -409,7 +418,7 @@ impl Model {
         // With all workers busy, a key that falls due has to wait for one of them anyway.
         let queue = self.queue.next_due().filter(|_| self.workers.have_room());
         let may = |timer| match timer {
-            Timer::HubNamespaces | Timer::Heartbeat => self.may_write(),
+            Timer::HubNamespaces | Timer::Heartbeat | Timer::Work => self.may_write(),
             Timer::Record => self.may_keep_record(),
             Timer::ConfigKinds => self.selecting.are_known(),
             _ => true,

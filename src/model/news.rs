@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Model;
 use crate::cluster::Side;
-use crate::cluster::discovery::Discovery;
+use crate::cluster::discovery::{Discovery, ServedResource};
 use crate::logging::{Maybe, log_line};
 use crate::plan::{Absence, Direction, Missing, Place, Plan, Problem, Unknown};
 
@@ -105,14 +105,11 @@ impl Model {
         } else {
             by_key(plan.missing.iter())
         };
+        let (hub, edge) = self.discoveries();
+        let sides = (&SideKinds::of(hub), &SideKinds::of(edge));
         let mut became: BTreeMap<Became, Vec<&Missing>> = BTreeMap::new();
         for (key, missing) in over {
-            let of = what_became_of(
-                missing,
-                all.get(key).map(|now| now.absence),
-                &plan.unknown,
-                self.discoveries(),
-            );
+            let of = what_became_of(missing, all.get(key).map(|now| now.absence), &plan.unknown, sides);
             became.entry(of).or_default().push(missing);
         }
         let [served, deselected, unsure] =
@@ -222,7 +219,7 @@ fn what_became_of(
     missing: &Missing,
     now: Option<Absence>,
     unknown: &Unknown,
-    (hub, edge): (&Discovery, &Discovery),
+    (hub, edge): (&SideKinds<'_>, &SideKinds<'_>),
 ) -> Became {
     let (here, there) = match missing.side {
         Side::Hub | Side::Shard(_) => (hub, edge),
@@ -238,8 +235,27 @@ fn what_became_of(
     }
 }
 
+/// A side with the kinds that it serves, by group and version: there may be thousands of them, and of what was missing.
+struct SideKinds<'a> {
+    discovery: &'a Discovery,
+    kinds: BTreeSet<(&'a str, &'a str, &'a str)>,
+}
+
+impl<'a> SideKinds<'a> {
+    fn of(discovery: &'a Discovery) -> Self {
+        let served = discovery.known.keys();
+        let served = served.flat_map(|(group, version)| discovery.resources(group, version));
+        let kinds =
+            served.map(|ServedResource { resource, .. }| (&*resource.group, &*resource.version, &*resource.kind));
+        Self {
+            discovery,
+            kinds: kinds.collect(),
+        }
+    }
+}
+
 /// True if a side is known to serve what was missing.
-fn serves(side: &Discovery, missing: &Missing) -> bool {
+fn serves(SideKinds { discovery: side, kinds }: &SideKinds<'_>, missing: &Missing) -> bool {
     let Missing {
         group,
         version,
@@ -250,10 +266,7 @@ fn serves(side: &Discovery, missing: &Missing) -> bool {
         ("", "*") => side.versions(group).is_some_and(|versions| !versions.is_empty()),
         (version, "*") => side.resources(group, version).next().is_some(),
         ("", resource) => side.serves(group, resource),
-        (version, name) => {
-            let by_kind = side.find_kind(group, version, name);
-            side.find(group, version, name).or(by_kind).is_some()
-        }
+        (version, name) => kinds.contains(&(&**group, version, name)) || side.find(group, version, name).is_some(),
     }
 }
 
@@ -282,7 +295,7 @@ pub(super) fn log_each<'a, T>(
 mod tests {
     use super::*;
     use crate::cluster::ResourceType;
-    use crate::cluster::discovery::{Served, ServedResource};
+    use crate::cluster::discovery::Served;
 
     /// A side that serves gauges at `v1` of `g`, and lacks all else.
     fn side() -> Discovery {
@@ -342,7 +355,8 @@ mod tests {
             ("v2", "gauges", ONE, None, asking, (not, has), Deselected),
         ] {
             let known = missing(version, resource, absence);
-            let became = what_became_of(&known, now, unknown, sides);
+            let (hub, edge): (&Discovery, &Discovery) = sides;
+            let became = what_became_of(&known, now, unknown, (&SideKinds::of(hub), &SideKinds::of(edge)));
             assert_eq!(became, expected, "{known:?} {now:?}");
         }
     }

@@ -71,7 +71,7 @@ impl Clusters {
 impl Model {
     /// True if something may be written at either side.
     pub(super) fn may_write(&self) -> bool {
-        self.clusters == Clusters::Two && self.are_asked()
+        self.clusters == Clusters::Two && self.are_asked() && !self.selecting.turns.are_following()
     }
 
     fn are_asked(&self) -> bool {

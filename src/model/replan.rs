@@ -1,17 +1,17 @@
 //! From what configs select and what discovery has found to running sources.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
 use super::asking::is_gone;
-use super::configs::Unfollowed;
 use super::timers::Timer;
+use super::turns::{Compared, Following, Making};
 use super::{Model, TypeId, TypeState};
 use crate::cluster::discovery::Discovery;
 use crate::cluster::{ObjectName, ResourceType, Side};
 use crate::logging::log_line;
-use crate::plan::{Direction, Origins, Pair, Plan, Selector, SyncedType, TypePlan};
+use crate::plan::{Added, Direction, Origins, Pair, Plan, SyncedType, TypePlan, steps_are_taken};
 use crate::report::Subject;
 use crate::sync::definition::DefinedBy;
 
@@ -20,106 +20,159 @@ const WITHOUT_PAUSE: usize = 1000;
 /// The pause after a larger plan, for each of its things. Making it takes a tenth of that or less, also on a slow board:
 /// however often configs or discovery change, the rest of the time is for all else.
 const PAUSE: Duration = Duration::from_micros(50);
+/// How many steps of the planning one turn of the loop takes: some milliseconds on a fast machine, and less than a tenth
+/// of a second on a slow board. Configs of some hundred entries are planned in one turn.
+pub const PLAN_SLICE: usize = 4000;
+/// What it costs to follow the plan of one type, in such steps.
+const STEPS_OF_A_TYPE: usize = 10;
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 impl Model {
-    /// Makes the running sources what configs and discovery say: at once, unless that is much and was done just now.
+    /// Makes the running sources what configs and discovery say: at once, unless that is much and was done just now. One
+    /// that is being resolved already is void.
     pub(super) fn replan(&mut self) {
-        self.drop_resolved();
-        match self.selecting.pause_until {
-            Some(end) if end > self.now => self.timers.set(Timer::Plan, end),
+        self.selecting.turns.drop_resolved();
+        self.plan_changes();
+    }
+
+    /// The same if only the configs have changed: what is being planned already is finished first, so that somebody who
+    /// changes them all the time does not keep it from ever being followed.
+    pub(super) fn plan_changes(&mut self) {
+        match (&self.selecting.turns.plan, self.selecting.pause_until) {
+            (Some(Making::Following(_)), _) => self.selecting.turns.again = true,
+            (None, Some(end)) if end > self.now => self.timers.set(Timer::Plan, end),
             _ => self.plan(),
         }
     }
 
-    /// What a plan is made of has changed: one that is not followed yet is void.
-    pub(super) fn drop_resolved(&mut self) {
-        let turns = &mut self.selecting.turns;
-        turns.overtaken |= turns.plan.take().is_some();
-    }
-
     /// Plans what has changed in the pause after the last plan, however much that is, or continues with a large plan.
     pub(super) fn plan_what_is_due(&mut self) {
-        let had_one = std::mem::take(&mut self.selecting.turns.had_one);
-        if !had_one && self.timers.fires(Timer::Plan, self.now) {
+        let had_none = self.selecting.turns.spent == 0;
+        if had_none && self.timers.fires(Timer::Plan, self.now) {
             self.plan();
-            self.selecting.turns.had_one = false;
         }
+        self.selecting.turns.spent = 0;
     }
 
-    /// Puts the configs together, resolves what they ask for, logs what cannot be followed, and follows the plan. Where that
-    /// is much, each of them has a turn of the loop: between them, all else is served.
+    /// Puts the configs together, resolves what they ask for, logs what cannot be followed, and follows the plan: as much of
+    /// that as fits into a turn of the loop, in steps of the planning. Between two turns, all else is served.
     fn plan(&mut self) {
-        let Some(retained) = self.record.types() else {
-            return; // Which copies may exist is not known yet.
-        };
-        if !self.selecting.are_known() {
+        let are_known = self.record.saved.is_some() && self.selecting.are_known();
+        if !are_known && !self.selecting.turns.are_following() {
+            // Which copies may exist is not known yet, or which configs.
+            self.selecting.turns.plan = None;
             return;
         }
-        self.timers.clear(Timer::Plan);
-        self.selecting.turns.had_one = true;
-        match self.selecting.turns.plan.take() {
-            Some(Unfollowed::Resolved(plan)) => {
-                self.report_plan(&plan);
-                self.continue_next_turn(Unfollowed::Reported(plan));
-                return;
+        let slice = self.settings.plan_slice.max(1);
+        let mut left = slice.saturating_sub(self.selecting.turns.spent);
+        self.timers.set(Timer::Plan, self.now);
+        while left > 0 {
+            let making = self.selecting.turns.plan.take();
+            let making = making.unwrap_or_else(|| self.begin_plan());
+            self.selecting.turns.plan = self.go_on_with_plan(making, &mut left);
+            self.selecting.turns.spent = slice - left;
+            if self.selecting.turns.plan.is_none() {
+                self.timers.clear(Timer::Plan);
+                return self.plan_is_followed();
             }
-            Some(Unfollowed::Reported(plan)) => {
-                self.follow(plan);
-                return;
-            }
-            None => {}
         }
+    }
+
+    fn begin_plan(&mut self) -> Making {
         if self.selecting.changed && !self.selecting.merged {
             self.report.configs_changed();
-            self.selecting.merge(self.settings.renaming);
-            if self.things() > WITHOUT_PAUSE {
-                self.timers.set(Timer::Plan, self.now);
-                return;
-            }
+            self.note_unlearnt();
+            return Making::Merging(self.selecting.merging(self.settings.renaming));
         }
-        let wanted = &mut self.selecting.wanted;
-        wanted.retained = retained;
+        let wanted = Rc::make_mut(&mut self.selecting.wanted);
+        wanted.retained = self.record.types().unwrap_or_default();
         wanted.let_go.clone_from(self.guard.vanished.let_go());
         wanted.deselected.clone_from(self.deselections.proved());
-        let (hub, edge) = self.discoveries();
-        let own = self.settings.own_namespace.as_deref();
-        let plan = Plan::resolve(&self.selecting.wanted, &self.settings.filter, hub, edge, own);
-        if self.things() > WITHOUT_PAUSE && !self.selecting.turns.overtaken {
-            self.continue_next_turn(Unfollowed::Resolved(plan));
-        } else {
-            self.report_plan(&plan);
-            self.follow(plan);
-        }
+        let served = |side| Rc::clone(&self.sides.of(side).asking.discovery);
+        Making::Resolving(Plan::resolving(
+            Rc::clone(&self.selecting.wanted),
+            Rc::clone(&self.settings.filter),
+            served(Side::Hub),
+            served(Side::Edge),
+            self.settings.own_namespace.clone(),
+        ))
     }
 
-    fn continue_next_turn(&mut self, plan: Unfollowed) {
-        self.selecting.turns.plan = Some(plan);
-        self.timers.set(Timer::Plan, self.now);
+    /// Continues with a plan, for no more steps than are left. `None` once it is followed.
+    fn go_on_with_plan(&mut self, making: Making, left: &mut usize) -> Option<Making> {
+        Some(match making {
+            Making::Merging(mut wanted) => match wanted.go_on(left) {
+                None => Making::Merging(wanted),
+                Some(wanted) => {
+                    self.selecting.wanted = Rc::new(wanted);
+                    // That of the configs which has changed since is planned next.
+                    let is_all = std::mem::replace(&mut self.selecting.merged, true);
+                    let next = self.begin_plan();
+                    self.selecting.merged = is_all;
+                    next
+                }
+            },
+            Making::Resolving(mut plan) => match plan.go_on(left) {
+                None => Making::Resolving(plan),
+                Some(plan) => Making::Resolved(plan),
+            },
+            Making::Resolved(plan) => {
+                spend(left, plan.problems.len() + plan.missing.len());
+                self.report_plan(&plan);
+                let selected = |state: &TypeState| (Rc::clone(&state.plan.selector), Rc::clone(&state.plan.yields_to));
+                let known = self.types.values().map(|state| (pair_of(&state.plan), selected(state)));
+                Making::Comparing(Compared::with(plan, known.collect()))
+            }
+            Making::Comparing(mut compared) => match compared.go_on(left) {
+                None => Making::Comparing(compared),
+                Some(compared) => {
+                    spend(left, compared.plan.types.len() + self.types.len());
+                    Making::Following(self.begin_to_follow(compared))
+                }
+            },
+            Making::Following(mut following) => {
+                while *left > 0 {
+                    let (pair, planned) = following.types.next()?;
+                    let known = following.known.get(&pair).copied();
+                    let added = following.added.remove(&pair).unwrap_or_default();
+                    spend(left, self.follow_type(known, planned, &added));
+                }
+                Making::Following(following)
+            }
+        })
     }
 
-    fn follow(&mut self, mut plan: Plan) {
-        (self.selecting.changed, self.selecting.turns.overtaken) = (false, false);
+    /// Notes what a plan says beyond its types, and ends what it says nothing of.
+    fn begin_to_follow(&mut self, compared: Compared) -> Following {
+        let Compared { mut plan, added } = compared;
         self.selecting.unknown.clone_from(&plan.unknown);
         self.selecting.open.clone_from(&plan.open);
         self.note_selected(&plan);
         self.note_vanished(&plan);
         self.retire_types(&plan);
-        self.note_selected_namespaces(&plan);
+        self.note_selected_namespaces(std::mem::take(&mut plan.namespaces));
         self.update_record(&mut plan);
         let known = self.types.iter().map(|(&id, state)| (pair_of(&state.plan), id));
-        let known: BTreeMap<Pair, TypeId> = known.collect();
-        let mut compared = Compared::default();
-        for (pair, mut planned) in std::mem::take(&mut plan.types) {
-            let known = known.get(&pair).copied();
-            if let Some(state) = known.and_then(|id| self.types.get(&id)) {
-                compared.keep_if_same(&state.plan.selector, &mut planned.selector);
-                compared.keep_if_same(&state.plan.yields_to, &mut planned.yields_to);
-            }
-            self.plan_type(known, planned);
+        Following {
+            known: known.collect(),
+            types: plan.types.into_iter(),
+            added,
         }
-        self.selecting.added = None;
+    }
+
+    /// Returns how many steps that took.
+    fn follow_type(&mut self, known: Option<TypeId>, planned: TypePlan, added: &Added) -> usize {
+        let state = known.and_then(|id| self.types.get(&id));
+        let changed = state.filter(|state| state.plan != planned);
+        let objects = changed.map_or(0, |state| state.inventory.len());
+        self.plan_type(known, planned, added);
+        STEPS_OF_A_TYPE + objects
+    }
+
+    /// All types follow the new plan.
+    fn plan_is_followed(&mut self) {
+        self.selecting.changed &= !self.selecting.merged;
         for side in [Side::Hub, Side::Edge] {
             self.ask_for_what_is_unknown(side);
         }
@@ -127,6 +180,11 @@ impl Model {
         self.watch_hub_namespaces();
         self.start_origin_sources();
         self.pause_planning();
+        self.drop_types_without_copies();
+        if std::mem::take(&mut self.selecting.turns.again) || self.selecting.changed {
+            let pause = self.selecting.pause_until.unwrap_or(self.now);
+            self.timers.set(Timer::Plan, pause);
+        }
     }
 
     /// How many things a plan is made of.
@@ -169,14 +227,14 @@ impl Model {
         });
     }
 
-    fn plan_type(&mut self, known: Option<TypeId>, planned: TypePlan) {
+    fn plan_type(&mut self, known: Option<TypeId>, planned: TypePlan, added: &Added) {
         let known = known.and_then(|id| self.types.get(&id).map(|state| (id, state)));
         if let Some((type_id, state)) = known {
             if state.plan == planned {
                 return;
             }
             if state.plan.at_hub == planned.at_hub && state.plan.at_edge == planned.at_edge {
-                self.change_plan(type_id, planned);
+                self.change_plan(type_id, planned, added);
                 return;
             }
             self.drop_type(type_id);
@@ -304,8 +362,21 @@ impl Model {
         }
     }
 
-    /// A deselected type is dropped, and leaves the record, when no copy of it is left.
+    /// What was left until all types follow the new plan.
+    fn drop_types_without_copies(&mut self) {
+        let deselected = self.types.iter().filter(|(_, state)| !state.plan.selected);
+        let deselected: Vec<TypeId> = deselected.map(|(&id, _)| id).collect();
+        for type_id in deselected {
+            self.drop_type_without_copies(type_id);
+        }
+    }
+
+    /// A deselected type is dropped, and leaves the record, when no copy of it is left. The plan that is being followed may
+    /// select it again.
     pub(super) fn drop_type_without_copies(&mut self, type_id: TypeId) {
+        if self.selecting.turns.are_following() {
+            return;
+        }
         let Some(state) = self.types.get(&type_id) else {
             return;
         };
@@ -326,22 +397,10 @@ impl Model {
     }
 }
 
-/// The last two selections that were compared, and whether they select the same. Those of many types may be long and
-/// alike: each then costs no more than its pointers.
-#[derive(Default)]
-struct Compared(Option<(Rc<Selector>, Rc<Selector>, bool)>);
-
-impl Compared {
-    /// A selection that has not changed stays the one that it was.
-    fn keep_if_same(&mut self, old: &Rc<Selector>, new: &mut Rc<Selector>) {
-        let known = self.0.as_ref();
-        let known = known.filter(|(known, other, _)| known == old && other == new);
-        let is_same = known.map_or_else(|| old == new, |(.., is_same)| *is_same);
-        self.0 = Some((Rc::clone(old), Rc::clone(new), is_same));
-        if is_same {
-            *new = Rc::clone(old);
-        }
-    }
+/// So many steps are taken of those that are left.
+fn spend(left: &mut usize, steps: usize) {
+    steps_are_taken(steps);
+    *left = left.saturating_sub(steps);
 }
 
 fn pair_of(plan: &TypePlan) -> Pair {

@@ -5,36 +5,19 @@ use std::rc::Rc;
 
 use super::{Model, TypeId, TypeState};
 use crate::cluster::ObjectName;
-use crate::plan::{Added, Direction, Selection, Selector, TypePlan};
+use crate::plan::{Added, Direction, Selection, TypePlan};
 
 /// Above this many new names, lists are cheaper.
-const NAMES: usize = 200;
-
-/// What a selection has more than the one before it. Many types may have the same selections, which may be long.
-#[derive(Clone)]
-pub(super) struct Addition {
-    to: Rc<Selector>,
-    by: Rc<Selector>,
-    added: Added,
-}
+pub(super) const NAMES: usize = 200;
 
 impl Model {
     /// Takes over a plan of the same type. What its sources do not report is read beside them. If more has changed than
     /// what is selected, both sides are read again.
-    pub(super) fn change_plan(&mut self, type_id: TypeId, planned: TypePlan) {
+    pub(super) fn change_plan(&mut self, type_id: TypeId, planned: TypePlan, added: &Added) {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
         let goes_on = state.goes_on_with(&planned);
-        let (new, old) = (&planned.selector, &state.plan.selector);
-        let known = self.selecting.added.take();
-        let known = known.filter(|known| known.to == *old && known.by == *new);
-        let added = known.unwrap_or_else(|| Addition {
-            to: Rc::clone(old),
-            by: Rc::clone(new),
-            added: new.added_to(old).with_names_up_to(NAMES),
-        });
-        let Addition { added, .. } = self.selecting.added.insert(added).clone();
         if state.plan.status != planned.status {
             state.inventory.drop_written_statuses();
         }
@@ -61,7 +44,7 @@ impl Model {
         }
     }
 
-    fn read_what_is_added(&mut self, type_id: TypeId, added: Added) {
+    fn read_what_is_added(&mut self, type_id: TypeId, added: &Added) {
         let Some(state) = self.types.get_mut(&type_id).filter(|_| !added.is_empty()) else {
             return;
         };
@@ -73,7 +56,7 @@ impl Model {
             self.start_copy_source(type_id);
         }
         self.read_by_name(type_id, &added.names);
-        self.read_once(type_id, added.scopes);
+        self.read_once(type_id, added.scopes.clone());
     }
 
     /// Reads the objects that have these names at the edge.

@@ -11,7 +11,7 @@ use super::timers::Timer;
 use super::{Model, Request, TypeId, TypeState};
 use crate::cluster::{Error, ObjectName, Side};
 use crate::logging::log_line;
-use crate::plan::{Direction, Place, Plan};
+use crate::plan::{Direction, Place};
 
 /// The wait before the hub is asked for a namespace: what is applied together with the config, and what is being listed,
 /// need no line.
@@ -44,8 +44,7 @@ impl SelectedNamespaces {
 
 impl Model {
     /// The configs select these from now on.
-    pub(super) fn note_selected_namespaces(&mut self, plan: &Plan) {
-        let selected = plan.namespaces_at_hub(&self.selecting.wanted);
+    pub(super) fn note_selected_namespaces(&mut self, selected: BTreeMap<String, Place>) {
         let known = &mut self.selected_namespaces;
         let of_before = std::mem::replace(&mut known.selected, selected);
         let is_selected = |name: &String| known.selected.contains_key(name);

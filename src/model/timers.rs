@@ -42,8 +42,10 @@ pub(super) enum Timer {
     Ends,
     /// The hub is asked whether what defines the kinds of configs is in place.
     ConfigKinds,
-    /// What configs and discovery say is planned, after a pause.
+    /// What configs and discovery say is planned, after a pause, or what is being planned continues.
     Plan,
+    /// Keys are put off that found no time for that in one turn of the loop.
+    Work,
 }
 
 /// One row. One that is not in the table is neither due nor running, and has not failed.

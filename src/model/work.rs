@@ -18,6 +18,10 @@ use crate::sync::ownership::is_protected_namespace;
 /// How long what deletes others too waits for a moment in which there is nothing else to do.
 const LAST_PATIENCE: Duration = Duration::from_secs(60);
 
+/// Keys that are taken from the queue in one turn of the loop. With a queue of ordinary size there are never more that are
+/// ready; of more, most may have to be put off.
+const KEYS_AT_ONCE: usize = 1000;
+
 impl Model {
     /// Queues what found no room before.
     pub(super) fn refill(&mut self) {
@@ -38,7 +42,14 @@ impl Model {
         self.workers.mark_slow(self.now);
         // No list ends meanwhile; there may be thousands of types.
         let mut all_listed = None;
+        let mut left = KEYS_AT_ONCE;
+        self.timers.clear(Timer::Work);
         while self.workers.have_room() {
+            if left == 0 {
+                self.timers.set(Timer::Work, self.now);
+                break;
+            }
+            left -= 1;
             // Others wait while a namespace or CRD is being written: they would only be refused. A delete that deletes
             // others too waits until there is nothing else to do, and nothing more to be expected from first lists.
             let last = match () {
@@ -53,7 +64,7 @@ impl Model {
             if let Some(wait) = self.put_off(&key) {
                 self.was_put_off(&key);
                 self.queue.done(&key, queue::Done::NotYet(wait), self.now, 0.0);
-            } else if self.has_to_wait(&key) || !self.workers.may_begin(&key) {
+            } else if self.has_to_wait(&key, &mut all_listed) || !self.workers.may_begin(&key) {
                 let later = queue::Done::Later(HELD_BACK);
                 self.queue.done(&key, later, self.now, self.chance.f64());
             } else if !self.start_worker(&key, body) {
@@ -113,14 +124,17 @@ impl Model {
 
     /// True for what is to be upsynced into a namespace that is being deleted, which is woken when that has ended, and
     /// for a delete that may have to be held.
-    fn has_to_wait(&mut self, key: &Key) -> bool {
+    fn has_to_wait(&mut self, key: &Key, all_listed: &mut Option<bool>) -> bool {
         let Some(state) = self.types.get(&key.type_id) else {
             return false;
         };
         let direction = state.plan.direction;
         let doomed = key.task == Task::Object && state.inventory.is_doomed(&key.name);
         direction == Direction::Up && self.is_being_cleared(key.name.namespace())
-            || doomed && self.may_have_to_be_held(key, direction)
+            || doomed && {
+                let all_listed = *all_listed.get_or_insert_with(|| self.all_listed());
+                self.may_have_to_be_held(key, direction, all_listed)
+            }
     }
 
     /// Starts a worker for a key. False if there is nothing to do for it any more.

@@ -20,6 +20,8 @@ mod naming;
 mod planned;
 mod resolve;
 mod selector;
+#[cfg(test)]
+pub(crate) mod shapes;
 mod steps;
 mod wanted;
 mod without_namespace;
@@ -36,6 +38,10 @@ pub use names::Names;
 pub use naming::Naming;
 pub use planned::{Absence, CopiesOf, Missing, Pair, Plan, Selects, StatusPath, TypePlan, Unknown};
 pub use selector::{Added, Selection, Selector};
+pub(crate) use steps::many as steps_are_taken;
+#[cfg(test)]
+pub(crate) use steps::taken as steps_taken;
+pub(crate) use steps::{Sliced, pause};
 pub use wanted::{Conversions, Origins, Place, SyncedType, Types, Wanted};
 
 /// Something in a config that cannot be followed. The rest of the config is followed.

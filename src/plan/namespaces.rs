@@ -6,19 +6,23 @@ use std::rc::Rc;
 use super::names::ALL;
 use super::wanted::{Entry, Objects, Types};
 use super::without_namespace::is_of_namespaces;
-use super::{Direction, Names, Place, Plan, Wanted};
+use super::{Direction, Names, Place, Plan, Wanted, steps};
 
 impl Plan {
     /// Namespaces that the hub must have for what the configs select of it, each with the first place that names it.
-    pub fn namespaces_at_hub(&self, wanted: &Wanted) -> BTreeMap<String, Place> {
-        let known = Known::of(self, wanted);
+    pub(super) async fn namespaces_at_hub(&self, wanted: &Wanted) -> BTreeMap<String, Place> {
+        let known = Known::of(self, wanted).await;
         let (mut found, mut seen) = (BTreeMap::new(), BTreeSet::new());
         let down = wanted.entries.iter().filter(|entry| entry.direction == Direction::Down);
         for entry in down {
+            steps::one();
+            steps::pause().await;
             // Many entries have the same namespaces.
             let is_new = shared(&entry.objects).is_none_or(|all| seen.insert(Rc::as_ptr(all)));
             let names = is_new.then(|| known.named_by(entry)).into_iter().flatten();
             for name in names.filter(|name| !known.converted.contains(name)) {
+                steps::one();
+                steps::pause().await;
                 if !found.contains_key(name) {
                     found.insert(name.to_owned(), entry.place.clone());
                 }
@@ -45,13 +49,19 @@ struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    fn of(plan: &'a Plan, wanted: &'a Wanted) -> Self {
-        let sides = wanted.conversions.iter().flat_map(|it| [&it.hub, &it.edge]);
-        let converted = sides.filter(|object| object.group.is_empty() && object.kind == "Namespace");
+    async fn of(plan: &'a Plan, wanted: &'a Wanted) -> Self {
+        let mut converted = BTreeSet::new();
+        for object in wanted.conversions.iter().flat_map(|it| [&it.hub, &it.edge]) {
+            steps::one();
+            steps::pause().await;
+            if object.group.is_empty() && object.kind == "Namespace" {
+                converted.insert(&*object.name);
+            }
+        }
         let planned = plan.types.values().map(|planned| &planned.at_hub);
         let namespaced = planned.filter(|at_hub| at_hub.namespaced);
         Self {
-            converted: converted.map(|object| &*object.name).collect(),
+            converted,
             namespaced: namespaced.map(|at_hub| (&*at_hub.group, &*at_hub.kind)).collect(),
         }
     }
@@ -129,7 +139,7 @@ mod tests {
         let by_kind = EdgeSyncConfig::parse(object(by_kind).as_bytes()).unwrap();
         let by_plural = SyncerConfig::parse(object(by_plural).as_bytes()).unwrap();
         let wanted = Wanted::from_configs([&by_plural], [&by_kind], true);
-        let found = plan().namespaces_at_hub(&wanted);
+        let found = steps::whole(plan().namespaces_at_hub(&wanted));
         let found: Vec<(&str, &str)> = found.iter().map(|(name, place)| (&**name, &*place.field)).collect();
         assert_eq!(found, expected);
     }

@@ -31,6 +31,8 @@ pub struct Plan {
     /// Nothing is planned for them, so that nothing is asked about them, nor for those that were synced before they
     /// were denied.
     pub denied: BTreeMap<String, String>,
+    /// Namespaces that the hub must have for what the configs select of it, each with the first place that names it.
+    pub namespaces: BTreeMap<String, Place>,
 }
 
 /// A direction, and a resource by group and plural on each side: what identifies a type in the plan.
@@ -212,11 +214,15 @@ impl Unknown {
 impl Plan {
     /// True if the hub serves a type, `resource.group`, of which objects go down.
     pub fn has_at_hub(&self, resource: &str) -> bool {
-        let mut types = self.types.values();
-        types.any(|planned| {
-            let goes_down = planned.direction == Direction::Down && !planned.gone_at_origin;
-            goes_down && planned.at_hub.qualified() == resource
-        })
+        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+        let first = Pair {
+            direction: Direction::Down,
+            hub: (group.to_owned(), resource.to_owned()),
+            edge: <(String, String)>::default(),
+        };
+        let from = self.types.range(&first..);
+        let mut of_it = from.take_while(|(pair, _)| (pair.direction, &pair.hub) == (first.direction, &first.hub));
+        of_it.any(|(_, planned)| !planned.gone_at_origin)
     }
 
     /// True if the kind of a type, `resource.group`, differs between the sides.

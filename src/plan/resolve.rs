@@ -22,6 +22,7 @@ use super::kept::may_be_named;
 use super::naming::Naming;
 use super::planned::{Absence, Missing, Pair, Plan, TypePlan, status_path};
 use super::selector::{Layer, Shared};
+use super::steps::Sliced;
 use super::wanted::{Entry, Objects, Types, Wanted};
 use super::{Direction, Filter, Names, Place, Problem, Selector, steps};
 use crate::cluster::discovery::{Discovery, ServedResource};
@@ -31,39 +32,61 @@ impl Plan {
     /// Compares `wanted` with what is known of each side. What a side has not answered for yet is neither planned nor
     /// missing, nor is what `filter` refuses. Nothing is upsynced from the namespace `own` unless it is named.
     pub fn resolve(wanted: &Wanted, filter: &Filter, hub: &Discovery, edge: &Discovery, own: Option<&str>) -> Self {
-        let mut resolver = Resolver {
-            wanted,
-            filter,
-            hub: Lookup::new(hub),
-            edge: Lookup::new(edge),
-            own,
-            converted: denied::converted(wanted),
-            asked: Vec::new(),
-            groups: BTreeMap::new(),
-            versions: Chosen::new(),
-            selected: Selected::of(wanted),
-            drafts: BTreeMap::new(),
-            missing_at: BTreeMap::new(),
-            plan: Self {
-                problems: wanted.problems.clone(),
-                ..Self::default()
-            },
-        };
-        for entry in &wanted.entries {
-            resolver.entry(entry);
-        }
-        let asked = std::mem::take(&mut resolver.asked);
-        resolver.choose_versions(&asked);
-        for asked in &asked {
-            resolver.plural(asked);
-        }
-        resolver.convert();
-        resolver.note_selected();
-        for known in &wanted.retained {
-            resolver.retain(known);
-        }
-        resolver.finish()
+        steps::whole(resolve(wanted, filter, [hub, edge], own))
     }
+
+    /// The same in slices.
+    pub(crate) fn resolving(
+        wanted: Rc<Wanted>,
+        filter: Rc<Filter>,
+        hub: Rc<Discovery>,
+        edge: Rc<Discovery>,
+        own: Option<String>,
+    ) -> Sliced<Self> {
+        Sliced::new(async move { resolve(&wanted, &filter, [&hub, &edge], own.as_deref()).await })
+    }
+}
+
+async fn resolve(wanted: &Wanted, filter: &Filter, [hub, edge]: [&Discovery; 2], own: Option<&str>) -> Plan {
+    let mut resolver = Resolver {
+        wanted,
+        filter,
+        hub: Lookup::new(hub).await,
+        edge: Lookup::new(edge).await,
+        own,
+        converted: denied::converted(wanted).await,
+        asked: Vec::new(),
+        groups: BTreeMap::new(),
+        versions: Chosen::new(),
+        selected: Selected::of(wanted).await,
+        drafts: BTreeMap::new(),
+        missing_at: BTreeMap::new(),
+        plan: Plan::default(),
+    };
+    for problem in &wanted.problems {
+        steps::one();
+        steps::pause().await;
+        resolver.plan.problems.insert(problem.clone());
+    }
+    for entry in &wanted.entries {
+        resolver.entry(entry);
+        steps::pause().await;
+    }
+    let asked = std::mem::take(&mut resolver.asked);
+    resolver.choose_versions(&asked).await;
+    for asked in &asked {
+        resolver.plural(asked);
+        steps::pause().await;
+    }
+    resolver.convert().await;
+    resolver.note_selected().await;
+    for known in &wanted.retained {
+        resolver.retain(known);
+        steps::pause().await;
+    }
+    let mut plan = resolver.finish().await;
+    plan.namespaces = plan.namespaces_at_hub(wanted).await;
+    plan
 }
 
 /// One type on its way into the plan.
@@ -292,11 +315,13 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn finish(mut self) -> Plan {
+    async fn finish(mut self) -> Plan {
         let drafts = std::mem::take(&mut self.drafts);
         let mut selectors = BTreeMap::new();
         let mut ready = Vec::new();
         for (pair, mut draft) in drafts {
+            steps::one();
+            steps::pause().await;
             let selector = Rc::new(std::mem::take(&mut draft.selector));
             if pair.direction == Direction::Up {
                 selectors.insert(pair.edge.clone(), Rc::clone(&selector));
@@ -305,6 +330,8 @@ impl<'a> Resolver<'a> {
         }
         let nothing = Rc::default();
         for (pair, draft, selector) in ready {
+            steps::one();
+            steps::pause().await;
             if !self.can_be_planned(&pair, &draft) {
                 continue;
             }

@@ -8,8 +8,8 @@ use std::rc::Rc;
 
 pub(super) use self::layer::{Layer, Shared};
 pub(super) use self::parts::{Kinds, Part};
-use super::Naming;
 use super::names::Names;
+use super::{Naming, steps};
 use crate::cluster::{ObjectName, Scope};
 
 /// Above this many namespaces of one resource, one list over all namespaces is requested instead of one for each
@@ -104,6 +104,11 @@ impl Selector {
 
     /// What it selects and another one does not, or not in the same way.
     pub fn added_to(&self, other: &Self) -> Added {
+        steps::whole(self.adding_to(other))
+    }
+
+    /// The same in slices.
+    pub(crate) async fn adding_to(&self, other: &Self) -> Added {
         let mut added = Added::default();
         if self.own.spared != other.own.spared {
             added.scopes.insert(Scope::default());
@@ -121,14 +126,24 @@ impl Selector {
                 added.scopes.extend(names.difference(&known).map(everywhere));
             }
         }
-        self.add_named(other, &mut added);
+        self.add_named(other, &mut added).await;
         self.add_shared(other, &mut added);
         let named = |name: &ObjectName| self.selects(name).is_whole();
         let implied = self.layers().flat_map(|layer| &layer.implied);
         let implied = implied.flat_map(|names| names.iter());
         let implied = implied.map(|name| ObjectName::new("", name));
-        added.names.extend(implied.filter(|name| !named(name)));
-        added.names.retain(|name| self.selects(name) != other.selects(name));
+        for name in implied {
+            steps::pause().await;
+            if !named(&name) {
+                added.names.push(name);
+            }
+        }
+        for name in std::mem::take(&mut added.names) {
+            steps::pause().await;
+            if self.selects(&name) != other.selects(&name) {
+                added.names.push(name);
+            }
+        }
         added
     }
 
@@ -147,7 +162,7 @@ impl Selector {
     }
 
     /// Adds what is selected in single namespaces by single names, and whole namespaces.
-    fn add_named(&self, other: &Self, added: &mut Added) {
+    async fn add_named(&self, other: &Self, added: &mut Added) {
         let layers = || self.layers().chain(self.named());
         let written_out = layers().flat_map(|layer| layer.by_namespace.iter());
         let shared = layers().flat_map(|layer| layer.shared.iter());
@@ -156,6 +171,8 @@ impl Selector {
             namespaces.map(|namespace| (namespace, &*shared.names))
         });
         for (namespace, names) in written_out.chain(small) {
+            steps::many(names.size());
+            steps::pause().await;
             match names {
                 Names::All if other.has_all_of(namespace) => {}
                 Names::All => {

@@ -149,7 +149,7 @@ fn part_of(selector: &Selector, name: &str, to: &str, all: bool) -> Selector {
         hub: triple(name),
         edge: triple(to),
     };
-    let parts = selector.parts(&[(name, &conversion)].into(), all);
+    let parts = steps::whole(selector.parts(&[(name, &conversion)].into(), all));
     let mut part = Selector::default();
     for taken in parts.into_values() {
         part.extend(taken.selects);

@@ -10,7 +10,8 @@ pub use self::conversions::Conversions;
 use self::merge::Merge;
 
 use super::names::{ALL, Names};
-use super::{Direction, Problem, words};
+use super::steps::Sliced;
+use super::{Direction, Problem, steps, words};
 use crate::api::edge_sync_config::{self, EdgeSyncConfig, Ref};
 use crate::api::syncer_config::{self, SyncerConfig};
 
@@ -213,25 +214,46 @@ impl Wanted {
         edge_sync_configs: impl IntoIterator<Item = &'a EdgeSyncConfig>,
         renaming: bool,
     ) -> Self {
-        let mut syncer_configs: Vec<_> = syncer_configs.into_iter().collect();
-        syncer_configs.sort_by(|a, b| a.name.cmp(&b.name));
-        let mut edge_sync_configs: Vec<_> = edge_sync_configs.into_iter().collect();
-        edge_sync_configs.sort_by(|a, b| a.name.cmp(&b.name));
-        let mut wanted = Self::default();
-        for config in syncer_configs {
-            let config_name = format!("{}//{}", syncer_config::KIND, config.name);
-            Merge::new(&mut wanted, &config_name).syncer_config(&config.spec);
-        }
-        for config in edge_sync_configs {
-            let config_name = format!("{}//{}", edge_sync_config::KIND, config.name);
-            let mut merge = Merge::new(&mut wanted, &config_name);
-            merge.edge_sync_config(&config.spec);
-            if renaming {
-                merge.conversions(&config.spec.conversions);
-            }
-        }
-        wanted
+        let syncer_configs = syncer_configs.into_iter().collect();
+        let edge_sync_configs = edge_sync_configs.into_iter().collect();
+        steps::whole(merge(syncer_configs, edge_sync_configs, renaming))
     }
+
+    /// The same in slices.
+    pub(crate) fn merging(
+        syncer_configs: Vec<Rc<SyncerConfig>>,
+        edge_sync_configs: Vec<Rc<EdgeSyncConfig>>,
+        renaming: bool,
+    ) -> Sliced<Self> {
+        Sliced::new(async move {
+            let syncer_configs = syncer_configs.iter().map(|config| &**config).collect();
+            let edge_sync_configs = edge_sync_configs.iter().map(|config| &**config).collect();
+            merge(syncer_configs, edge_sync_configs, renaming).await
+        })
+    }
+}
+
+async fn merge(
+    mut syncer_configs: Vec<&SyncerConfig>,
+    mut edge_sync_configs: Vec<&EdgeSyncConfig>,
+    renaming: bool,
+) -> Wanted {
+    syncer_configs.sort_by(|a, b| a.name.cmp(&b.name));
+    edge_sync_configs.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut wanted = Wanted::default();
+    for config in syncer_configs {
+        let config_name = format!("{}//{}", syncer_config::KIND, config.name);
+        Merge::new(&mut wanted, &config_name).syncer_config(&config.spec).await;
+    }
+    for config in edge_sync_configs {
+        let config_name = format!("{}//{}", edge_sync_config::KIND, config.name);
+        let mut merge = Merge::new(&mut wanted, &config_name);
+        merge.edge_sync_config(&config.spec).await;
+        if renaming {
+            merge.conversions(&config.spec.conversions).await;
+        }
+    }
+    wanted
 }
 
 impl Triple {

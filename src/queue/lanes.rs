@@ -1,17 +1,65 @@
 //! The keys that are ready, in the order in which they became so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::Class;
 use super::sides::Sides;
+use super::{Class, QueueKey};
 use crate::few::Few;
 
 /// One lane for each class, turn and set of needed sides, so that what needs a side that is down is skipped without
 /// being visited. No lane is empty.
-pub(super) struct Lanes<K>(Few<(Class, Turn, Sides), Lane<K>>);
+pub(super) struct Lanes<K: QueueKey>(Few<(Class, Turn, Sides), Lane<K>>);
 
 /// Keys by the number under which they became ready.
-type Lane<K> = BTreeMap<u64, K>;
+struct Lane<K: QueueKey> {
+    keys: BTreeMap<u64, K>,
+    /// The numbers of each lot, none of which is empty.
+    lots: BTreeMap<K::Lot, BTreeSet<u64>>,
+}
+
+impl<K: QueueKey> Default for Lane<K> {
+    fn default() -> Self {
+        Self {
+            keys: BTreeMap::new(),
+            lots: BTreeMap::new(),
+        }
+    }
+}
+
+impl<K: QueueKey> Lane<K> {
+    fn put(&mut self, number: u64, key: K) {
+        self.lots.entry(key.lot()).or_default().insert(number);
+        self.keys.insert(number, key);
+    }
+
+    fn remove(&mut self, number: u64) -> Option<K> {
+        let key = self.keys.remove(&number)?;
+        self.leaves_lot(number, &key.lot());
+        Some(key)
+    }
+
+    fn leaves_lot(&mut self, number: u64, lot: &K::Lot) {
+        if let Some(numbers) = self.lots.get_mut(lot) {
+            numbers.remove(&number);
+            if numbers.is_empty() {
+                self.lots.remove(lot);
+            }
+        }
+    }
+
+    /// The first of the lowest rank. No rank is lower than 0, and all keys of a lot have the same: each lot is visited once
+    /// at most, however many keys it has.
+    fn best(&self, rank: impl Fn(&K) -> usize) -> Option<(usize, u64)> {
+        let ranked = |(&number, key): (&u64, &K)| (rank(key), number);
+        let first = ranked(self.keys.first_key_value()?);
+        if first.0 == 0 {
+            return Some(first);
+        }
+        let firsts = self.lots.values().filter_map(BTreeSet::first);
+        let firsts = firsts.filter_map(|number| self.keys.get_key_value(number));
+        firsts.map(ranked).min()
+    }
+}
 
 /// Why a key is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,19 +99,19 @@ impl Place {
     }
 }
 
-impl<K> Lanes<K> {
+impl<K: QueueKey> Lanes<K> {
     pub(super) fn new() -> Self {
         Self(Few::default())
     }
 
     pub(super) fn put(&mut self, place: Place, key: K) {
-        self.0.or_default(place.lane()).insert(place.number, key);
+        self.0.or_default(place.lane()).put(place.number, key);
     }
 
     pub(super) fn remove(&mut self, place: Place) -> Option<K> {
         let lane = self.0.get_mut(place.lane())?;
-        let key = lane.remove(&place.number);
-        if lane.is_empty() {
+        let key = lane.remove(place.number);
+        if lane.keys.is_empty() {
             self.0.remove(place.lane());
         }
         key
@@ -84,7 +132,7 @@ impl<K> Lanes<K> {
                 .of(class)
                 .filter(|&((_, of_turn, needs), _)| of_turn == turn && may(needs));
             let bests = lanes.filter_map(|((class, turn, needs), lane)| {
-                let (rank, number) = best(lane.iter().map(|(&number, key)| (rank(key), number)))?;
+                let (rank, number) = lane.best(&rank)?;
                 let place = Place {
                     class,
                     turn,
@@ -107,7 +155,7 @@ impl<K> Lanes<K> {
     /// The key of `class` that became ready last, among those for whose needs `are` is true.
     pub(super) fn newest(&self, class: Class, are: impl Fn(Sides) -> bool) -> Option<&K> {
         let lanes = self.of(class).filter(|&((_, _, needs), _)| are(needs));
-        let newest = lanes.filter_map(|(_, lane)| lane.last_key_value());
+        let newest = lanes.filter_map(|(_, lane)| lane.keys.last_key_value());
         newest.max_by_key(|(number, _)| **number).map(|(_, key)| key)
     }
 
@@ -125,38 +173,28 @@ impl<K> Lanes<K> {
     pub(super) fn count_up_to(&self, last: Class, are: impl Fn(Sides) -> bool) -> usize {
         let lanes = self.0.iter();
         let lanes = lanes.filter(|&((class, _, needs), _)| class <= last && are(needs));
-        lanes.map(|(_, lane)| lane.len()).sum()
+        lanes.map(|(_, lane)| lane.keys.len()).sum()
     }
 
     /// All keys for whose needs `are` is true.
     pub(super) fn keys(&self, are: impl Fn(Sides) -> bool) -> impl Iterator<Item = &K> {
         let lanes = self.0.iter().filter(move |&((_, _, needs), _)| are(needs));
-        lanes.flat_map(|(_, lane)| lane.values())
+        lanes.flat_map(|(_, lane)| lane.keys.values())
     }
 
     /// Drops every key that `which` picks.
     pub(super) fn remove_where(&mut self, which: impl Fn(&K) -> bool) {
         self.0.retain(|_, lane| {
-            lane.retain(|_, key| !which(key));
-            !lane.is_empty()
+            let gone = lane.keys.iter().filter(|(_, key)| which(key));
+            let gone: Vec<u64> = gone.map(|(&number, _)| number).collect();
+            for number in gone {
+                lane.remove(number);
+            }
+            !lane.keys.is_empty()
         });
     }
 
     fn of(&self, class: Class) -> impl Iterator<Item = ((Class, Turn, Sides), &Lane<K>)> {
         self.0.iter().filter(move |&((of_class, _, _), _)| of_class == class)
     }
-}
-
-/// The first of the lowest rank. No rank is lower than 0, so the search ends there.
-fn best(keys: impl Iterator<Item = (usize, u64)>) -> Option<(usize, u64)> {
-    let mut best: Option<(usize, u64)> = None;
-    for (rank, number) in keys {
-        if best.is_none_or(|(lowest, _)| rank < lowest) {
-            best = Some((rank, number));
-        }
-        if rank == 0 {
-            break;
-        }
-    }
-    best
 }

@@ -121,6 +121,12 @@ pub trait QueueKey: Clone + Ord {
     /// What is visited as a whole when keys of it found no room: the type.
     type Group: Copy + Ord;
 
+    /// Part of a group: keys of one lot have one rank whenever one is taken.
+    type Lot: Ord;
+
+    /// The lot that the key belongs to. Always the same.
+    fn lot(&self) -> Self::Lot;
+
     /// The group that the key belongs to. Always the same.
     fn group(&self) -> Self::Group;
 

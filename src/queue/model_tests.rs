@@ -20,6 +20,11 @@ pub(super) struct Key(pub(super) u8, pub(super) u16);
 impl QueueKey for Key {
     type Payload = Bytes;
     type Group = u8;
+    type Lot = Self;
+
+    fn lot(&self) -> Self {
+        *self
+    }
 
     fn group(&self) -> u8 {
         self.0

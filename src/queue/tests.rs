@@ -1,5 +1,6 @@
 //! One key, its turns and its waits.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,6 +13,11 @@ use crate::cluster::Side;
 impl QueueKey for &'static str {
     type Payload = Bytes;
     type Group = ();
+    type Lot = &'static str;
+
+    fn lot(&self) -> &'static str {
+        self
+    }
 
     fn group(&self) {}
 
@@ -283,4 +289,48 @@ fn keys_wake_in_the_order_in_which_they_are_due() {
     }
     queue.wake_where(|_| true);
     assert_eq!(take_all(&mut queue, now), ["a", "b", "c"]);
+}
+
+/// A key of a lot.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct OfLot(usize, usize);
+
+impl QueueKey for OfLot {
+    type Payload = Bytes;
+    type Group = ();
+    type Lot = usize;
+
+    fn lot(&self) -> usize {
+        self.0
+    }
+
+    fn group(&self) {}
+
+    fn needs(&self) -> &[Side] {
+        &[]
+    }
+}
+
+// Issue 41: with room for 100,000 objects and as many as 10,000 of one type, a turn of the loop took many seconds.
+#[test]
+fn the_key_of_the_lowest_rank_is_found_by_a_visit_of_each_lot_however_many_keys_are_ready() {
+    const LOTS: usize = 10;
+    for count in [1000, 10_000] {
+        let (mut queue, now, visits) = (Queue::new(100_000), Instant::now(), Cell::new(0));
+        for index in 0..count {
+            queue.add(OfLot(index % LOTS, index), Class::Normal, None);
+        }
+        // All are crowded, the last lot least.
+        let rank = |key: &OfLot| {
+            visits.set(visits.get() + 1);
+            LOTS - key.0
+        };
+        for index in 0..count {
+            let (key, _) = queue.take(now, Class::Last, rank).expect("all are ready");
+            assert_eq!(key.0, LOTS - 1 - index / (count / LOTS), "the lowest rank first");
+            queue.done(&key, Done::Later(Duration::from_secs(1)), now, 0.5);
+        }
+        assert!(visits.get() <= count * (LOTS + 1), "{} visits", visits.get());
+        assert_eq!(queue.take(now, Class::Last, rank), None);
+    }
 }

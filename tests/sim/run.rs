@@ -8,7 +8,7 @@ use std::time::Duration;
 use edge_syncer::cluster::{Cluster, ObjectName, Rate, RateLimit, Side};
 use edge_syncer::engine::{self, Clusters, Setup};
 use edge_syncer::leader::{self, Candidacy};
-use edge_syncer::model::{Limits, Settings};
+use edge_syncer::model::{Limits, PLAN_SLICE, Settings};
 use edge_syncer::plan::Filter;
 use edge_syncer::serve::HealthQuery;
 use edge_syncer::source::Mode;
@@ -116,6 +116,8 @@ pub struct Run {
     watched: Option<Side>,
     /// Objects that may wait for their turn.
     pub queue_capacity: usize,
+    /// How many steps of the planning one turn of its loop takes.
+    plan_slice: usize,
     /// Requests that each side is given.
     pub rate: Option<Rate>,
     /// Between two heartbeats.
@@ -278,6 +280,7 @@ impl Run {
             questions: Rc::default(),
             watched: None,
             queue_capacity: QUEUE_CAPACITY,
+            plan_slice: PLAN_SLICE,
             rate: None,
             mode: if polls {
                 Mode::Poll(Duration::from_secs(60))
@@ -317,6 +320,8 @@ impl Run {
             denied_namespace,
         });
         self.world.namers = Namers::of_run(seed, &self.world);
+        // So that also a small plan is made and followed in many turns, between which all else goes on.
+        self.plan_slice = dice.choice([1, 10, 100, PLAN_SLICE]).unwrap_or(PLAN_SLICE);
     }
 
     /// How a side is read.
@@ -376,6 +381,7 @@ impl Run {
                 clock: || "2026-01-01T00:00:00Z".to_owned(),
                 delete_limits: Limits { most: 20, grace: HELD },
                 renaming: true,
+                plan_slice: self.plan_slice,
             },
         };
         let candidacy = self.elects.then(|| candidacy(setup.clusters.at(Side::Edge), process));

@@ -162,12 +162,12 @@ impl Model {
     /// True if a copy whose origin is gone has to wait because it is not known yet whether too many are to be deleted, or
     /// whether lists show that the origins' side has gone back. What cannot be found out in the time of a hold is not
     /// waited for any longer.
-    pub(in crate::model) fn may_have_to_be_held(&mut self, key: &Key, direction: Direction) -> bool {
+    pub(in crate::model) fn may_have_to_be_held(&mut self, key: &Key, direction: Direction, all_listed: bool) -> bool {
         let state = self.types.get(&key.type_id);
         if state.is_some_and(|state| state.inventory.may_go(&key.name)) {
             return false;
         }
-        let (is_open, now) = (self.is_count_open(direction), self.now);
+        let (is_open, now) = (self.is_count_open(direction, all_listed), self.now);
         let grace = self.settings.delete_limits.grace;
         let gate = self.guard.gates.entry(direction).or_default();
         if !is_open {
@@ -179,12 +179,12 @@ impl Model {
     }
 
     /// True if nothing is held of a direction, and it may turn out that something has to be.
-    fn is_count_open(&mut self, direction: Direction) -> bool {
-        let (count, is_read) = (self.counted(direction, self.now), self.all_listed());
+    fn is_count_open(&mut self, direction: Direction, all_listed: bool) -> bool {
+        let count = self.counted(direction, self.now);
         let limits = self.settings.delete_limits;
         let gate = self.guard.gates.entry(direction).or_default();
         let are_too_many = |doomed| gate.are_too_many(doomed, count.copies, limits);
-        let may_be_too_many = !is_read || are_too_many(count.doomed + count.suspect);
+        let may_be_too_many = !all_listed || are_too_many(count.doomed + count.suspect);
         gate.hold.is_none() && !are_too_many(count.doomed) && may_be_too_many
     }
 
@@ -194,11 +194,12 @@ impl Model {
         if gate.is_none_or(|gate| gate.waits_since.is_none()) {
             return;
         }
-        if self.all_listed() {
+        let all_listed = self.all_listed();
+        if all_listed {
             // The last count may include what has just been judged, and nothing else would wake those that wait.
             self.guard.gates.entry(direction).or_default().counted = None;
         }
-        if self.is_count_open(direction) {
+        if self.is_count_open(direction, all_listed) {
             return;
         }
         self.guard.gates.entry(direction).or_default().waits_since = None;

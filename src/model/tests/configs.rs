@@ -2,8 +2,6 @@
 
 use super::*;
 use crate::api::RENAMED_FROM;
-use crate::model::configs::Unfollowed;
-use crate::model::timers::Timer;
 use crate::plan::Filter;
 
 const SYNCER: Feed = Feed::Configs(ConfigKind::SyncerConfig);
@@ -335,46 +333,6 @@ fn a_heartbeat_on_a_config_changes_nothing_that_is_read() {
     bench.config_says(&echo);
     assert_eq!(bench.world.sources.keys().copied().collect::<Vec<_>>(), before);
     assert!(bench.log.is_empty(), "{:?}", bench.log);
-}
-
-/// The loop was not free for seconds, in which no Lease was renewed and no probe answered.
-#[test]
-fn a_large_config_is_put_together_resolved_logged_and_followed_in_a_turn_of_the_loop_each() {
-    let mut bench = Bench::new();
-    bench.run();
-    let origins: Vec<Value> = (0..1500)
-        .map(|index| json!({"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": format!("a{index}")}))
-        .collect();
-    let turn = |bench: &mut Bench, event: Event| {
-        assert_eq!(bench.hand(event), Ok(Course::On));
-        bench.model.advance();
-        let (selecting, timers) = (&bench.model.selecting, &bench.model.timers);
-        let is_due = timers.is_at_hand(Timer::Plan, bench.now);
-        (selecting.merged, selecting.turns.plan.is_some(), is_due)
-    };
-    bench.list_configs(ConfigKind::SyncerConfig, &[]);
-    let source = bench.source(Feed::Configs(ConfigKind::EdgeSyncConfig));
-    bench.source_says(source, SourceEvent::Begin(Covers::Everything));
-    bench.says(source, &config("all", &json!({"downSyncedResources": origins})));
-    let complete = SourceEvent::Complete(Versions {
-        list: 1,
-        before: 0,
-        side: 0,
-        has_lost: false,
-    });
-    assert_eq!(turn(&mut bench, Event::Source(source, complete)), (true, false, true));
-    assert!(!bench.model.has_read_all());
-    assert_eq!(turn(&mut bench, Event::Due), (true, true, true));
-    assert_eq!(turn(&mut bench, Event::Due), (true, true, true));
-    let reported = matches!(bench.model.selecting.turns.plan, Some(Unfollowed::Reported(_)));
-    assert!(reported && !bench.model.has_read_all());
-    turn(&mut bench, Event::Due);
-    assert!(!bench.model.selecting.is_in_turns());
-    // What is served is known by now, and planned after a pause.
-    bench.run();
-    bench.pass(SECOND);
-    bench.list_all(1);
-    assert!(bench.keeps("configmaps") && bench.model.has_read_all());
 }
 
 /// Planning it once is fast; a hub on which something edits its configs all the time must not leave time for nothing else.

@@ -16,6 +16,7 @@ mod outages;
 mod reading;
 mod record;
 mod status;
+mod steps;
 mod things;
 mod trust;
 mod type_holds;
@@ -37,7 +38,7 @@ use self::things::*;
 use self::world::World;
 use crate::cluster::{Error, ObjectName, ResourceType, Side, Standing, Workspaces};
 use crate::model::effect::{Answer, ConfigKind, Done, Effect, Feed, Known, NamespaceDone, Request, Step};
-use crate::model::{Course, Event, Key, Limits, Model, Moment, OneCluster, Settings};
+use crate::model::{Course, Event, Key, Limits, Model, Moment, OneCluster, PLAN_SLICE, Settings};
 use crate::plan::Direction;
 use crate::source::{Covers, Mode, Reading, SourceEvent, SourceId, Versions};
 use crate::sync::job::{Change, Ending, Failure, HeldFor, Job, Outcome, Policy, Seen, Why};
@@ -405,5 +406,6 @@ fn settings() -> Settings {
         clock: || "2026-01-01T00:00:00Z".to_owned(),
         delete_limits: Limits { most: 2, grace: GRACE },
         renaming: true,
+        plan_slice: PLAN_SLICE,
     }
 }

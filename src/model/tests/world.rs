@@ -141,7 +141,10 @@ impl World {
         let types = &self.served[&side];
         let mut groups = BTreeMap::<String, Vec<String>>::new();
         for ResourceType { group, version, .. } in types.iter().map(|served| &served.resource) {
-            groups.entry(group.clone()).or_default().push(version.clone());
+            let versions = groups.entry(group.clone()).or_default();
+            if !versions.contains(version) {
+                versions.push(version.clone());
+            }
         }
         groups.remove("");
         let asked = |group: &String| questions.open.contains(group) || questions.elsewhere.contains_key(group);

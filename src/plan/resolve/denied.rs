@@ -9,12 +9,19 @@ use crate::plan::bounds::FLAG;
 use crate::plan::names::ALL;
 use crate::plan::wanted::{Entry, Objects, SyncedType, Types, Wanted};
 use crate::plan::words::{is_never_synced, is_never_synced_unnamed};
-use crate::plan::{Direction, Place};
+use crate::plan::{Direction, Place, steps};
 
 /// Groups at the hub of which a conversion gives objects another kind.
-pub(super) fn converted(wanted: &Wanted) -> BTreeSet<&str> {
-    let between = wanted.conversions.iter().filter(|conversion| !conversion.keeps_kind());
-    between.map(|conversion| &*conversion.hub.group).collect()
+pub(super) async fn converted(wanted: &Wanted) -> BTreeSet<&str> {
+    let mut converted = BTreeSet::new();
+    for conversion in wanted.conversions.iter() {
+        steps::one();
+        steps::pause().await;
+        if !conversion.keeps_kind() {
+            converted.insert(&*conversion.hub.group);
+        }
+    }
+    converted
 }
 
 impl Resolver<'_> {

@@ -143,16 +143,17 @@ impl<'a> Resolver<'a> {
 
     /// Applies the conversions to what is selected. All are applied at once: what one has renamed, another one does not
     /// rename again.
-    pub(super) fn convert(&mut self) {
+    pub(super) async fn convert(&mut self) {
         if self.wanted.conversions.is_empty() {
             return;
         }
         let same = self.drafts.iter().filter(|(pair, _)| pair.hub == pair.edge);
         let kinds: BTreeSet<Kind<'a>> = same.map(|(pair, draft)| kind(pair, draft)).collect();
-        let of_kinds = of_kinds(&self.wanted.conversions, &kinds);
+        let of_kinds = of_kinds(&self.wanted.conversions, &kinds).await;
         let mut parts = Vec::new();
         for (pair, draft) in self.drafts.iter_mut().filter(|(pair, _)| pair.hub == pair.edge) {
             steps::one();
+            steps::pause().await;
             let Some(of_kind) = of_kinds.get(&kind(pair, draft)) else {
                 continue;
             };
@@ -163,7 +164,7 @@ impl<'a> Resolver<'a> {
                 let Some(place) = draft.places.first().filter(|_| !by.is_empty()) else {
                     continue;
                 };
-                for (kinds, part) in draft.selector.parts(by, all) {
+                for (kinds, part) in draft.selector.parts(by, all).await {
                     let joined = Joined {
                         direction: pair.direction,
                         version,
@@ -179,6 +180,7 @@ impl<'a> Resolver<'a> {
             }
         }
         for (joined, Part { conversions, selects }) in parts {
+            steps::pause().await;
             self.join(&joined, conversions.into_values(), |selector, _| {
                 selector.extend(selects);
             });
@@ -195,13 +197,14 @@ fn kind<'a>(pair: &Pair, draft: &Draft<'a>) -> Kind<'a> {
 }
 
 /// What conversions make of the objects of these kinds.
-fn of_kinds<'a>(conversions: &'a [Conversion], kinds: &BTreeSet<Kind<'a>>) -> BTreeMap<Kind<'a>, OfKind<'a>> {
+async fn of_kinds<'a>(conversions: &'a [Conversion], kinds: &BTreeSet<Kind<'a>>) -> BTreeMap<Kind<'a>, OfKind<'a>> {
     let mut of_kinds = BTreeMap::<Kind<'a>, OfKind<'a>>::new();
     for (conversion, direction) in conversions
         .iter()
         .flat_map(|conversion| [Direction::Down, Direction::Up].map(|direction| (conversion, direction)))
     {
         steps::one();
+        steps::pause().await;
         let Conversion { hub, edge } = conversion;
         let mut change = |triple: &'a Triple, change: &dyn Fn(&mut OfKind<'a>)| {
             let kind = (direction, &*triple.group, &*triple.kind);

@@ -69,9 +69,11 @@ impl<'a> Group<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    pub(super) fn new(discovery: &'a Discovery) -> Self {
+    pub(super) async fn new(discovery: &'a Discovery) -> Self {
         let mut groups = BTreeMap::<&str, Group<'a>>::new();
         for ((group, version), served) in &discovery.known {
+            steps::one();
+            steps::pause().await;
             let kinds = OnceCell::new();
             let of_group = groups.entry(group).or_default();
             of_group.versions.insert(version, Version { served, kinds });

@@ -38,12 +38,14 @@ struct ServedKinds<'a> {
 }
 
 impl<'a> Selected<'a> {
-    pub(super) fn of(wanted: &'a Wanted) -> Self {
+    pub(super) async fn of(wanted: &'a Wanted) -> Self {
         let mut selected = Self::default();
         if wanted.retained.is_empty() {
             return selected;
         }
         for entry in &wanted.entries {
+            steps::one();
+            steps::pause().await;
             let mut note = |group, resource| {
                 let key = (entry.direction, group, resource);
                 let places: &mut Vec<&Place> = selected.places.entry(key).or_default();
@@ -81,22 +83,23 @@ impl<'a> Selected<'a> {
     }
 
     /// True if one of the kinds that are named in a group may be this resource, as far as both sides are known.
-    fn may_be(&mut self, sides: [&Lookup<'a>; 2], group: &str, resource: &str) -> bool {
+    async fn may_be(&mut self, sides: [&Lookup<'a>; 2], group: &str, resource: &str) -> bool {
         let Some((&group, kinds)) = self.down.get_key_value(group) else {
             return false;
         };
-        let served = self.served.entry(group).or_insert_with(|| {
+        if !self.served.contains_key(group) {
             let mut served = ServedKinds::default();
             for (version, kind) in kinds {
-                steps::one();
+                steps::pause().await;
                 match sides.iter().find_map(|side| side.find_kind(group, version, kind)) {
                     Some(found) => _ = served.resources.insert(&found.resource.resource),
                     None => served.are_unknown = true,
                 }
             }
-            served
-        });
-        served.are_unknown || served.resources.contains(resource)
+            self.served.insert(group, served);
+        }
+        let served = self.served.get(group);
+        served.is_some_and(|served| served.are_unknown || served.resources.contains(resource))
     }
 }
 
@@ -190,12 +193,13 @@ impl<'a> Resolver<'a> {
     }
 
     /// Notes whether configs select the types that have come down once, whatever the sides serve.
-    pub(super) fn note_selected(&mut self) {
+    pub(super) async fn note_selected(&mut self) {
         let down = self.wanted.retained.iter();
         for known in down.filter(|known| known.direction == Direction::Down && may_be_a_crd(known.origin().0)) {
+            steps::pause().await;
             let selects = match () {
                 () if self.selects_origins(known) => Selects::Yes,
-                () if self.may_select(known) => Selects::Perhaps,
+                () if self.may_select(known).await => Selects::Perhaps,
                 () => Selects::No,
             };
             let noted = self.plan.selects.entry(known.qualified_origin()).or_insert(selects);
@@ -204,10 +208,10 @@ impl<'a> Resolver<'a> {
     }
 
     /// True if a config names a kind of the same group that no side serves, so that it may be this one.
-    fn may_select(&mut self, known: &SyncedType) -> bool {
+    async fn may_select(&mut self, known: &SyncedType) -> bool {
         let (of_group, of_resource) = known.origin();
         let sides = [&self.hub, &self.edge];
-        known.of.is_none() && self.selected.may_be(sides, of_group, of_resource)
+        known.of.is_none() && self.selected.may_be(sides, of_group, of_resource).await
     }
 
     /// True if a config asks for the type that these copies are made from, also if the edge does not allow copies of the

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Resolver;
 use crate::cluster::{Side, qualified};
-use crate::plan::Direction;
 use crate::plan::planned::Absence;
 use crate::plan::wanted::{Entry, Types};
+use crate::plan::{Direction, steps};
 
 /// A type of Kubernetes with versions that keep fields in annotations: group, plural, these versions, and the one that
 /// has all fields.
@@ -36,13 +36,17 @@ pub(super) type Chosen<'a> = BTreeMap<Named<'a>, Option<&'a str>>;
 
 impl<'a> Resolver<'a> {
     /// Chooses the version that counts for each of these resources.
-    pub(super) fn choose_versions(&mut self, asked: &[Asked<'a>]) {
+    pub(super) async fn choose_versions(&mut self, asked: &[Asked<'a>]) {
         let mut named: BTreeMap<Named<'a>, BTreeSet<&'a str>> = BTreeMap::new();
         for asked in asked {
+            steps::one();
+            steps::pause().await;
             let name = (asked.entry.direction, asked.group, asked.resource);
             named.entry(name).or_default().insert(asked.version);
         }
         for (name, versions) in named {
+            steps::one();
+            steps::pause().await;
             let chosen = self.choose(name, &versions);
             self.versions.insert(name, chosen);
         }

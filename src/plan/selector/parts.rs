@@ -25,7 +25,7 @@ pub(in crate::plan) struct Part<'a> {
 impl Selector {
     /// The parts that these conversions take, which are known by the names that the selection has for their objects. With
     /// `all`, they also take what is selected by `*`.
-    pub(in crate::plan) fn parts<'a>(
+    pub(in crate::plan) async fn parts<'a>(
         &self,
         by: &BTreeMap<&'a str, &'a Conversion>,
         all: bool,
@@ -33,6 +33,8 @@ impl Selector {
         let mut parts = BTreeMap::<Kinds<'a>, Part<'a>>::new();
         for layer in self.layers() {
             for (namespace, names) in &layer.by_namespace {
+                steps::one();
+                steps::pause().await;
                 for conversion in named(names, by) {
                     let part = take(&mut parts, conversion);
                     part.add(namespace, one(&conversion.edge));
@@ -42,6 +44,8 @@ impl Selector {
                 take(&mut parts, conversion).everywhere.extend(one(&conversion.edge));
             }
             for shared in &layer.shared {
+                steps::one();
+                steps::pause().await;
                 let mut taken = BTreeMap::<Kinds<'a>, Names>::new();
                 for conversion in named(&shared.names, by) {
                     take(&mut parts, conversion);
@@ -79,6 +83,7 @@ impl Selector {
         let named = self.layers().flat_map(|layer| &layer.by_namespace);
         let named = named.filter(|(_, names)| **names == Names::All);
         let named: BTreeSet<String> = named.map(|(namespace, _)| namespace.clone()).collect();
+        steps::many(named.len());
         let mut sets = vec![Rc::new(named)];
         let mut everywhere = self.layers().any(|layer| layer.everywhere == Names::All);
         let shared = self.layers().flat_map(|layer| &layer.shared);

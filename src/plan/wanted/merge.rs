@@ -7,7 +7,7 @@ use super::{Conversion, Entry, Objects, Place, Triple, Types, Wanted};
 use crate::api::edge_sync_config::{self, Ref};
 use crate::api::syncer_config::{self, ResourceRef};
 use crate::plan::names::{ALL, Names};
-use crate::plan::{Direction, Problem, words};
+use crate::plan::{Direction, Problem, steps, words};
 
 /// What is wrong with a field that has to be there.
 const NOTHING: &str = "is empty; the entry selects nothing";
@@ -26,14 +26,16 @@ impl<'a> Merge<'a> {
         }
     }
 
-    pub(super) fn syncer_config(&mut self, spec: &syncer_config::Spec) {
-        self.namespace_scope(spec);
+    pub(super) async fn syncer_config(&mut self, spec: &syncer_config::Spec) {
+        self.namespace_scope(spec).await;
         for (index, item) in spec.namespaced_objects.iter().enumerate() {
+            steps::pause().await;
             let field = format!("namespacedObjects[{index}]");
             if !self.accept(&field, &item.resource) {
                 continue;
             }
             for (at, objects) in item.objects_by_namespace.iter().enumerate() {
+                steps::pause().await;
                 let namespace_field = format!("{field}.objectsByNamespace[{at}].namespace");
                 if objects.names.is_empty() || !self.accept_namespace(&namespace_field, &objects.namespace) {
                     continue;
@@ -48,6 +50,7 @@ impl<'a> Merge<'a> {
             }
         }
         for (index, item) in spec.cluster_scope.iter().enumerate() {
+            steps::pause().await;
             let field = format!("clusterScope[{index}]");
             if self.accept(&field, &item.resource) {
                 let listed = item.objects.as_deref();
@@ -58,14 +61,16 @@ impl<'a> Merge<'a> {
             }
         }
         for (index, item) in spec.upsync.iter().enumerate() {
-            self.upsync(&format!("upsync[{index}]"), item);
+            self.upsync(&format!("upsync[{index}]"), item).await;
         }
     }
 
-    fn namespace_scope(&mut self, spec: &syncer_config::Spec) {
+    async fn namespace_scope(&mut self, spec: &syncer_config::Spec) {
         let scope = &spec.namespace_scope;
         let mut namespaces = BTreeSet::new();
         for (index, namespace) in scope.namespaces.iter().enumerate() {
+            steps::one();
+            steps::pause().await;
             if self.accept_namespace(&format!("namespaceScope.namespaces[{index}]"), namespace) {
                 namespaces.insert(namespace.clone());
             }
@@ -75,6 +80,7 @@ impl<'a> Merge<'a> {
         self.imply("namespaceScope.namespaces", &namespaces);
         let entries = scope.resources.len();
         for (index, resource) in scope.resources.iter().enumerate() {
+            steps::pause().await;
             let field = format!("namespaceScope.resources[{index}]");
             if self.accept(&field, resource) {
                 let namespaces = Rc::clone(&namespaces);
@@ -83,7 +89,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    fn upsync(&mut self, field: &str, item: &syncer_config::Upsync) {
+    async fn upsync(&mut self, field: &str, item: &syncer_config::Upsync) {
         for (part, list) in [("names", &item.names), ("resources", &item.resources)] {
             if list.is_empty() {
                 return self.problem(&format!("{field}.{part}"), NOTHING);
@@ -91,6 +97,7 @@ impl<'a> Merge<'a> {
         }
         let group = &item.api_group;
         let names = self.names(&format!("{field}.names"), group, &item.names);
+        steps::many(item.namespaces.len());
         let (namespaces, bad) = words::namespaces(&item.namespaces);
         self.note(&format!("{field}.namespaces"), bad.as_deref());
         let bad = words::bad_group(group);
@@ -103,6 +110,7 @@ impl<'a> Merge<'a> {
             Names::These(namespaces) => Some(Rc::new(namespaces)),
         };
         for (index, resource) in item.resources.iter().enumerate() {
+            steps::pause().await;
             if !self.accept_resource(&format!("{field}.resources[{index}]"), group, resource) {
                 continue;
             }
@@ -124,7 +132,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    pub(super) fn edge_sync_config(&mut self, spec: &edge_sync_config::Spec) {
+    pub(super) async fn edge_sync_config(&mut self, spec: &edge_sync_config::Spec) {
         let down = spec.down_synced_resources.iter().map(|item| (Direction::Down, item));
         let up = spec.up_synced_resources.iter().map(|item| (Direction::Up, item));
         for (list, items) in [
@@ -133,6 +141,7 @@ impl<'a> Merge<'a> {
         ] {
             for (index, (direction, item)) in items.into_iter().enumerate() {
                 self.reference(direction, &format!("{list}[{index}]"), item);
+                steps::pause().await;
             }
         }
     }
@@ -168,8 +177,10 @@ impl<'a> Merge<'a> {
     }
 
     /// Takes over the conversions that do not contradict one that came before.
-    pub(super) fn conversions(&mut self, conversions: &[edge_sync_config::Conversion]) {
+    pub(super) async fn conversions(&mut self, conversions: &[edge_sync_config::Conversion]) {
         for (index, item) in conversions.iter().enumerate() {
+            steps::one();
+            steps::pause().await;
             let field = format!("conversions[{index}]");
             let conversion = Conversion {
                 hub: Triple::of(&item.upstream),
@@ -230,6 +241,7 @@ impl<'a> Merge<'a> {
 
     /// The names that objects of the group may have; reports the others.
     fn names(&mut self, field: &str, group: &str, names: &[String]) -> Names {
+        steps::many(names.len());
         let (names, bad) = words::names(group, names);
         self.note(field, bad.as_deref());
         names
@@ -264,6 +276,7 @@ impl<'a> Merge<'a> {
     }
 
     fn entry(&mut self, direction: Direction, field: &str, types: Types, objects: Objects) {
+        steps::one();
         self.wanted.entries.push(Entry {
             direction,
             types,
@@ -276,6 +289,7 @@ impl<'a> Merge<'a> {
     }
 
     fn problem(&mut self, field: &str, message: &str) {
+        steps::one();
         let problem = Problem {
             place: Place {
                 config: Rc::clone(&self.config),
