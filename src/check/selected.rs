@@ -8,9 +8,10 @@ use super::points::{Points, Verdict};
 use super::refused::OF_GEN;
 use super::{AT_ONCE, together};
 use crate::cli::Settings;
+use crate::cluster::read::read_metadata;
 use crate::cluster::{Cluster, Credentials, ObjectName, ResourceType, Side};
 use crate::survey::{Registration, Survey};
-use crate::sync::read::read_metadata;
+use crate::sync::meta::Meta;
 
 /// The most namespaces that are looked for, each with a request.
 const MOST: usize = 200;
@@ -27,7 +28,7 @@ pub(super) async fn namespaces(hub: &Rc<Cluster>, found: &Survey, points: &mut P
         let answers = together(asked.collect()).await;
         for ((name, place), answer) in some.iter().zip(answers) {
             match answer {
-                Ok(Some(_)) => {}
+                Ok(Some(Meta { .. })) => {}
                 Ok(None) => {
                     let words = format!(
                         "{name} is not there, which {} spec.{} selects",

@@ -20,6 +20,7 @@ pub(crate) mod contact;
 mod dial;
 pub mod discovery;
 mod error;
+pub(crate) mod fields;
 pub(crate) mod files;
 #[cfg(test)]
 mod fuzz_tests;
@@ -28,8 +29,10 @@ mod gzip;
 mod http_date;
 mod json;
 mod lanes;
+pub mod meta;
 mod pieces;
 mod rate;
+pub(crate) mod read;
 pub mod real;
 mod refused;
 pub mod reload;

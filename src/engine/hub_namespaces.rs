@@ -6,14 +6,15 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::api::OWNER;
+use crate::cluster::read::read_metadata;
 use crate::cluster::{Cluster, Error, ObjectName, Precondition, ResourceType};
 use crate::logging::log_line;
 use crate::model::effect::{End, NamespaceDone, Step};
 use crate::plan::Direction;
 use crate::sync::contents::{first_in_namespace, is_in_every_namespace};
+use crate::sync::meta::Meta;
 use crate::sync::object::Address;
-use crate::sync::ownership::{CopyState, SyncTarget, is_protected_namespace, mark};
-use crate::sync::read::read_metadata;
+use crate::sync::ownership::{CopyState, Marked, SyncTarget, is_protected_namespace, mark};
 
 /// Whether the hub has these namespaces, as far as it answers.
 pub(super) async fn find(hub: &Cluster, names: Vec<String>) -> Vec<(String, Result<bool, Error>)> {
@@ -21,7 +22,7 @@ pub(super) async fn find(hub: &Cluster, names: Vec<String>) -> Vec<(String, Resu
     for name in names {
         let read = read_metadata(hub, &ResourceType::namespaces(), &ObjectName::new("", &name)).await;
         let is_away = read.as_ref().is_err_and(Error::is_unreachable);
-        found.push((name, read.map(|meta| meta.is_some())));
+        found.push((name, read.map(|meta: Option<Meta>| meta.is_some())));
         if is_away {
             break;
         }

@@ -8,7 +8,7 @@ use crate::model::effect::{Lacking, Left};
 use crate::plan::{CopiesOf, Direction};
 use crate::sync::definition::TypeDefinitions;
 use crate::sync::meta::Meta;
-use crate::sync::ownership::{SyncTarget, mark_selector};
+use crate::sync::ownership::{Marked, SyncTarget, mark_selector};
 
 /// How many copies of a type, `resource.group`, are at the edge, if the hub has it no longer.
 pub(super) async fn count(

@@ -25,7 +25,7 @@ use crate::plan::{Direction, SyncedType};
 use crate::sync::kinds::{has_finished, runs_once};
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Status};
-use crate::sync::ownership::{CopyState, Owner, SyncTarget, origin_hash};
+use crate::sync::ownership::{CopyState, Marked, Owner, SyncTarget, origin_hash};
 
 /// Bytes of all lines: some 3,000 Jobs, most of them without their status, and half of what a `ConfigMap` can hold.
 const MOST_BYTES: usize = 512 << 10;

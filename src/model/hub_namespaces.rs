@@ -20,7 +20,7 @@ use crate::queue::back_off;
 use crate::report::Subject;
 use crate::source::{Reading, SourceId, Style};
 use crate::sync::meta::Meta;
-use crate::sync::ownership::CopyState;
+use crate::sync::ownership::{CopyState, Marked};
 
 /// How long a namespace of ours is kept after the last object of upsync in it is gone: one that comes back needs it
 /// again.

@@ -16,7 +16,7 @@ use crate::sync::job::Seen;
 use crate::sync::kinds::has_finished;
 use crate::sync::meta::Meta;
 use crate::sync::object::{Desired, Status, has_ephemeral_containers, is_never_synced};
-use crate::sync::ownership::{CopyState, Owner, origin_hash};
+use crate::sync::ownership::{CopyState, Marked, Owner, origin_hash};
 
 impl Model {
     /// The list under way has named an origin of which there is no news.

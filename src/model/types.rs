@@ -13,7 +13,7 @@ use crate::source::SourceId;
 use crate::sync::meta::Meta;
 use crate::sync::object::Address;
 use crate::sync::own_objects::is_record;
-use crate::sync::ownership::{Owner, SyncTarget};
+use crate::sync::ownership::{Marked, Owner, SyncTarget};
 
 /// One type that is synced, or has copies left that were. Its objects are known by the names of their copies.
 pub(super) struct TypeState {

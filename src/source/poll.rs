@@ -16,9 +16,9 @@ use tokio::time::sleep;
 use super::link::{End, LONGEST_WAIT, Link, Pages, version_number};
 use super::memory::{Memory, version_of};
 use super::{Reading, SourceEvent, Style, Versions};
+use crate::cluster::meta::Meta;
+use crate::cluster::read::not_older;
 use crate::cluster::{Cluster, Content, Error, ObjectName};
-use crate::sync::meta::Meta;
-use crate::sync::read::not_older;
 
 pub(super) struct Source {
     cluster: Rc<Cluster>,
@@ -122,7 +122,7 @@ impl Source {
 
     /// Passes on an object of a complete list.
     async fn send_listed(&mut self, object: Bytes) -> Result<(), End> {
-        let known = Meta::parse_at(self.cluster.workspaces(), &object)
+        let known = <Meta>::parse_at(self.cluster.workspaces(), &object)
             .ok()
             .filter(|meta| self.is_searched_for(meta));
         self.link.send(SourceEvent::Object(object)).await?;
@@ -146,7 +146,7 @@ impl Source {
     /// Passes on an object that a poll has named, as a whole if it has changed. Returns the error if only this object
     /// cannot be read.
     async fn read_metadata(&mut self, metadata: Bytes) -> Result<Option<Error>, End> {
-        let Ok(meta) = Meta::parse_at(self.cluster.workspaces(), &metadata) else {
+        let Ok(meta) = <Meta>::parse_at(self.cluster.workspaces(), &metadata) else {
             // No API server sends such a thing. The engine logs it.
             self.link.send(SourceEvent::Object(metadata)).await?;
             return Ok(None);

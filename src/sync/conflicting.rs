@@ -19,13 +19,13 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::copy_place::patch_managers;
-use super::fields::no_object;
 use super::job::Job;
 use super::meta::Meta;
 use super::object::{Address, Desired};
-use super::ownership::{Copy, CopyState};
+use super::ownership::{Copy, CopyState, Marked};
 use super::take_over::{Whose, contents_of, take_over, take_shared};
 use super::{dropped_versions, emptied, ownerless};
+use crate::cluster::fields::no_object;
 use crate::cluster::{Cluster, Content, Error};
 use crate::logging::log_line;
 

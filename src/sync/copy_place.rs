@@ -6,9 +6,10 @@ use serde::Deserialize;
 use super::job::{Job, Seen};
 use super::meta::Meta;
 use super::object::{Address, Desired};
-use super::ownership::CopyState;
-use super::read::{at_least, created_meanwhile, not_older, read_metadata};
+use super::ownership::{CopyState, Marked};
+use super::read::created_meanwhile;
 use crate::bounded::at_most;
+use crate::cluster::read::{at_least, not_older, read_metadata};
 use crate::cluster::{Cluster, Content, Error, qualified};
 
 /// The metadata of what is in the copy's place now; `None` if there is nothing.

@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use super::identity::{WORKSPACE, logical_clusters};
-use super::read::read_metadata_shared;
+use super::meta::Meta;
 use crate::cluster::discovery;
+use crate::cluster::read::read_metadata_shared;
 use crate::cluster::{Cluster, Error, ObjectName, ResourceType, group_version_path, is_word, may_be_a_crd};
 
 /// kcp's API group for bindings of APIs, which it serves in every workspace.
@@ -294,7 +295,7 @@ async fn ending_workspace(hub: &Cluster, workspace: Option<&Workspace>) -> Resul
 
 async fn read_definition(hub: &Cluster, resource: &ResourceType, name: &str) -> Result<Option<TypeDefinition>, Error> {
     let found = read_metadata_shared(hub, resource, &ObjectName::new("", name)).await?;
-    Ok(found.map(|meta| TypeDefinition {
+    Ok(found.map(|meta: Meta| TypeDefinition {
         being_deleted: meta.deletion_timestamp.is_some(),
         uid: meta.uid,
     }))

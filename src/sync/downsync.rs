@@ -13,16 +13,16 @@ use super::conflicting;
 use super::copy_place::{other_origin_of, read_meta};
 use super::emptied;
 use super::job::{Change, Ending, Failure, Job, Outcome, Why, done, done_with, failed, left};
-use super::read::read_metadata;
 use super::replace::{Replacing, is_ours_alone, make_room};
 use super::take_over::{MOST_VERSIONS, Whose, take_over};
 use crate::api::DOWNSYNC_OVERWRITE;
+use crate::cluster::read::read_metadata;
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType, Side};
 use crate::plan::Direction;
 use crate::sync::kinds::{keeps_silently, may_keep_silently, runs_once};
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Desired, Marks};
-use crate::sync::ownership::{Copy, CopyState};
+use crate::sync::ownership::{Copy, CopyState, Marked};
 
 /// A resource version that no object has (that of the first write to an empty storage is 2), so that an apply creates the
 /// object or is refused as a conflict.

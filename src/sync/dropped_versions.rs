@@ -12,11 +12,11 @@ use serde_json::json;
 
 use super::copy_place::patch_managers;
 use super::field_set::FieldSet;
-use super::fields::with_fields;
 use super::managed_fields::{Entries, Owner, field_set};
 use super::meta::Meta;
 use super::object::Address;
 use crate::cluster::discovery::{self, Served};
+use crate::cluster::fields::with_fields;
 use crate::cluster::{Cluster, Content, Error, ResourceType};
 
 /// Applies through `once` to the copy as it was at a version.

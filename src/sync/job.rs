@@ -9,7 +9,7 @@ use crate::sync::identity::{Doubt, Identity};
 use crate::sync::managed_fields::{RevertFrom, marks};
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Desired, Status, is_never_synced};
-use crate::sync::ownership::{Copy, CopyState, Source, SyncTarget, origin_hash};
+use crate::sync::ownership::{Copy, CopyState, Marked, Source, SyncTarget, origin_hash};
 
 /// Why nothing is done.
 #[derive(Clone, Debug, PartialEq, Eq)]

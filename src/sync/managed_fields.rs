@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -50,7 +50,7 @@ const RESTARTED_AT_KEY: &str = "f:kubectl.kubernetes.io/restartedAt";
 const OUR_MARK: [&str; 3] = ["f:metadata", "f:annotations", "f:edge.kubestellar.io/owner"];
 
 /// More field managers than any object has.
-pub(super) const MOST_MANAGERS: usize = 1000;
+const MOST_MANAGERS: usize = 1000;
 /// Paths named in a log line.
 const NAMED_FIELDS: usize = 3;
 
@@ -165,8 +165,15 @@ impl Default for Managers {
     }
 }
 
+impl<'de> Deserialize<'de> for Managers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let owners: Vec<Owner<'de>> = at_most::<_, _, MOST_MANAGERS>(deserializer)?;
+        Ok(Self::of(&owners))
+    }
+}
+
 impl Managers {
-    pub(super) fn of(owners: &[Owner<'_>]) -> Self {
+    fn of(owners: &[Owner<'_>]) -> Self {
         let others: Vec<_> = owners.iter().filter(|owner| owner.may_share()).collect();
         let shares = || {
             let ours = may_be_shared(owners.iter()).unwrap_or_default();

@@ -12,7 +12,6 @@ mod dropped_versions;
 mod duplicates;
 mod emptied;
 mod field_set;
-mod fields;
 #[cfg(test)]
 mod fuzz_tests;
 mod hidden;
@@ -26,7 +25,7 @@ pub mod own_objects;
 mod ownerless;
 pub mod ownership;
 mod pull_secrets;
-pub(crate) mod read;
+mod read;
 pub mod reconcile;
 mod replace;
 mod restarts;

@@ -20,14 +20,14 @@ use super::pull_secrets;
 use crate::api::{
     ADOPTED, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, OWNER, PULL_SECRETS, RENAMED_FROM, REPLACE, SOURCE, UPSYNCED,
 };
+use crate::cluster::fields::{no_object, with_fields};
 use crate::cluster::{Error, ObjectName, ResourceType};
 use crate::plan::{Direction, Selection, kept};
 use crate::sync::canonical::canonical_hash;
 use crate::sync::duplicates::Duplicates;
-use crate::sync::fields::{no_object, with_fields};
 use crate::sync::kinds;
 use crate::sync::meta::Meta;
-use crate::sync::ownership::{Copy, SyncTarget, is_create_only, mark, origin_hash};
+use crate::sync::ownership::{Copy, Marked, SyncTarget, is_create_only, mark, origin_hash};
 
 /// What says of a Secret what it is for.
 const TYPE: &str = "type";

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
 
 use crate::api::{
-    ADOPTED, DOWNSYNC_OVERWRITE, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, DOWNSYNCED_SELECTOR, OWNER, SOURCE, UPSYNCED,
-    UPSYNCED_SELECTOR,
+    ADOPTED, DOWNSYNC_OVERWRITE, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, DOWNSYNCED_SELECTOR, OWNER, RENAMED_FROM, SOURCE,
+    UPSYNCED, UPSYNCED_SELECTOR,
 };
 use crate::cluster::{ResourceType, is_word};
 use crate::plan::{Direction, kept};
@@ -190,9 +190,34 @@ impl Copy {
     }
 }
 
-impl Meta {
+/// What the metadata of an object say of whose it is.
+pub(crate) trait Marked {
     /// What the table of what is never synced asks of it. Its content is not known.
-    pub(crate) fn as_kept(&self) -> kept::Object<'_> {
+    fn as_kept(&self) -> kept::Object<'_>;
+
+    /// Its marks as a copy of that direction and type.
+    fn copy(&self, direction: Direction, resource: &ResourceType, we: &SyncTarget) -> Copy;
+
+    /// True if it is a copy that this syncer has made in that direction.
+    fn is_ours(&self, direction: Direction, resource: &ResourceType, we: &SyncTarget) -> bool {
+        self.copy(direction, resource, we).state == CopyState::Ours
+    }
+
+    /// True if any syncer has made it in that direction.
+    fn is_copy_of(&self, direction: Direction, kind: &str) -> bool;
+
+    /// The sync target whose copy it says it is, where its owner mark says so.
+    fn sync_target(&self) -> Option<&str>;
+
+    /// True if it carries the label that selects the copies of that direction.
+    fn is_labelled(&self, direction: Direction) -> bool;
+
+    /// The kind with its group, and the name, of the object that a conversion made this copy from.
+    fn renamed_from(&self) -> Option<(&str, &str)>;
+}
+
+impl Marked for Meta {
+    fn as_kept(&self) -> kept::Object<'_> {
         kept::Object {
             namespace: &self.namespace,
             name: &self.name,
@@ -202,31 +227,26 @@ impl Meta {
         }
     }
 
-    /// Its marks as a copy of that direction and type.
-    pub fn copy(&self, direction: Direction, resource: &ResourceType, we: &SyncTarget) -> Copy {
+    fn copy(&self, direction: Direction, resource: &ResourceType, we: &SyncTarget) -> Copy {
         Copy::of(direction, resource, self, we)
     }
 
-    /// True if it is a copy that this syncer has made in that direction.
-    pub fn is_ours(&self, direction: Direction, resource: &ResourceType, we: &SyncTarget) -> bool {
-        self.copy(direction, resource, we).state == CopyState::Ours
-    }
-
-    /// True if any syncer has made it in that direction.
-    pub fn is_copy_of(&self, direction: Direction, kind: &str) -> bool {
+    fn is_copy_of(&self, direction: Direction, kind: &str) -> bool {
         has_mark(direction, kind, self)
     }
 
-    /// The sync target whose copy it says it is, where its owner mark says so.
-    pub fn sync_target(&self) -> Option<&str> {
+    fn sync_target(&self) -> Option<&str> {
         Owner::of(&self.annotations).map(|owner| owner.sync_target)
     }
 
-    /// True if it carries the label that selects the copies of that direction.
-    pub fn is_labelled(&self, direction: Direction) -> bool {
+    fn is_labelled(&self, direction: Direction) -> bool {
         self.labels
             .get(mark(direction))
             .is_some_and(|value| value == DOWNSYNCED_LABEL_VALUE)
+    }
+
+    fn renamed_from(&self) -> Option<(&str, &str)> {
+        self.annotations.get(RENAMED_FROM)?.split_once('/')
     }
 }
 

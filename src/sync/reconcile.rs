@@ -10,11 +10,13 @@ use super::copy_place::{finalizers_of, other_origin_of, read_copy_of_origin, rea
 use super::job::{Change, Ending, Failure, HeldFor, Job, Outcome, Seen, Why, done, failed, left};
 use super::meta::Meta;
 use super::object::{Address, Desired, Status};
-use super::read::{confirm_there, not_older};
+use super::read::confirm_there;
 use super::retire::{release_kept, retire};
 use super::{downsync, identity, upsync};
+use crate::cluster::read::not_older;
 use crate::cluster::{Cluster, Content, Error};
 use crate::plan::{Direction, Selection};
+use crate::sync::ownership::Marked;
 
 /// Syncs one object.
 pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> Result<Outcome, Failure> {

@@ -12,8 +12,9 @@ use serde_json::json;
 use super::cascade::first_in_cascade;
 use super::copy_place::{confirm_gone, is_of, read_meta};
 use super::job::{Change, Failure, HeldFor, Job, Outcome, Seen, Why, done, done_with, failed, left, precondition};
-use super::read::{created_meanwhile, not_older, read_metadata};
+use super::read::created_meanwhile;
 use crate::api::{ADOPTED, OWNER, PULL_SECRETS, RENAMED_FROM, SOURCE};
+use crate::cluster::read::{not_older, read_metadata};
 use crate::cluster::{Cluster, Error};
 use crate::plan::Direction;
 use crate::sync::identity::{self, Verdict};
@@ -213,7 +214,7 @@ pub(super) async fn prove(origins: &Cluster, job: &Job, another: Option<&str>) -
     let contradicts = |words: &str| Err::<Proof, _>(reading(Error::BadAnswer(words.into())));
     if let Some(uid) = another {
         let found = read_metadata(origins, resource, name).await.map_err(reading)?;
-        if found.is_none_or(|meta| meta.uid != uid) {
+        if found.is_none_or(|meta: Meta| meta.uid != uid) {
             // It has changed meanwhile, and its side will report that.
             return Ok(Proof::Against(HeldFor::AnotherLook));
         }

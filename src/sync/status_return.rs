@@ -10,14 +10,14 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::job::{Failure, Policy, failed};
-use super::read::{not_older, read_metadata};
 use crate::api::OWNER;
+use crate::cluster::fields::no_object;
+use crate::cluster::read::{not_older, read_metadata};
 use crate::cluster::{Cluster, Content, Error, NewStatus, OnlyWith, Side};
 use crate::plan::{Direction, StatusPath};
-use crate::sync::fields::no_object;
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Status};
-use crate::sync::ownership::{Owner, mark};
+use crate::sync::ownership::{Marked, Owner, mark};
 use crate::sync::status_writer::status_manager;
 
 /// One status to write to the hub.
@@ -102,7 +102,7 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<
         Err(error) if error.proves_absent(&name.name) && subresource => {
             match read_metadata(hub, resource, name).await {
                 Ok(None) => Ok(Returned::Gone),
-                Ok(Some(_)) => Ok(Returned::NoSubresource),
+                Ok(Some(Meta { .. })) => Ok(Returned::NoSubresource),
                 Err(error) => Err(failed(Side::Hub, "reading")(error)),
             }
         }

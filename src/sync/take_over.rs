@@ -11,8 +11,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::field_set::FieldSet;
-use super::fields::with_fields;
 use super::managed_fields::{Entries, GO_SYNCER, Owner, RevertFrom, field_set, leave_out_restarts, may_be_shared};
+use crate::cluster::fields::with_fields;
 use crate::cluster::{Error, FIELD_MANAGER, ResourceType};
 use crate::plan::Direction;
 

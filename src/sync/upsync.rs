@@ -18,7 +18,7 @@ use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::Direction;
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Desired, Marks};
-use crate::sync::ownership::{Copy, CopyState};
+use crate::sync::ownership::{Copy, CopyState, Marked};
 
 /// What to do at the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]

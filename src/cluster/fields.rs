@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-use crate::cluster::Error;
+use super::Error;
 
 /// An object with these fields set to that JSON, whatever the other fields contain.
-pub(super) fn with_fields(object: &RawValue, set: &[(&str, &str)]) -> Result<String, Error> {
+pub(crate) fn with_fields(object: &RawValue, set: &[(&str, &str)]) -> Result<String, Error> {
     let mut fields: BTreeMap<String, &RawValue> =
         serde_json::from_str(object.get()).map_err(|error| no_object(&error))?;
     for (field, value) in set {
@@ -18,6 +18,6 @@ pub(super) fn with_fields(object: &RawValue, set: &[(&str, &str)]) -> Result<Str
 }
 
 /// The error for something that is no object.
-pub(super) fn no_object(error: &serde_json::Error) -> Error {
+pub(crate) fn no_object(error: &serde_json::Error) -> Error {
     Error::BadAnswer(format!("an object: {error}"))
 }
