@@ -63,7 +63,7 @@ fn request() -> ListRequest {
             namespace: Some("shop".into()),
             name: Some("prices".into()),
         },
-        label_selector: Some("a=b"),
+        label_selector: Some("a=b".into()),
         content: Content::Full,
     }
 }

@@ -70,7 +70,7 @@ async fn count_copies(edge: &Rc<Cluster>, copies: &CopiesOf, we: &SyncTarget) ->
     let mut listing = edge.list(ListRequest {
         resource: resource.clone(),
         scope: Scope::default(),
-        label_selector: Some(mark_selector(Direction::Down)),
+        label_selector: Some(mark_selector(Direction::Down).into()),
         content: Content::Metadata,
     });
     let mut count = 0;

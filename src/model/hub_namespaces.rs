@@ -150,7 +150,7 @@ impl Model {
             let reading = Reading {
                 resource: ResourceType::namespaces(),
                 scope: Scope::default(),
-                style: Style::Labelled(UPSYNCED_SELECTOR),
+                style: Style::Labelled(UPSYNCED_SELECTOR.into()),
             };
             self.hub_namespaces.source = Some(self.start_source(Feed::HubNamespaces, reading));
         }

@@ -315,7 +315,7 @@ impl Model {
             return;
         };
         let direction = state.plan.direction;
-        let labels = mark_selector(direction);
+        let labels = mark_selector(direction).into();
         let reading = Reading {
             resource: state.copy_type().clone(),
             scope: Scope::default(),

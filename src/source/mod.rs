@@ -87,7 +87,10 @@ impl Versions {
 impl Covers {
     /// What a list of that request names.
     fn of(request: &ListRequest) -> Self {
-        request.label_selector.map_or(Self::Everything, |_| Self::Labelled)
+        match request.label_selector {
+            Some(_) => Self::Labelled,
+            None => Self::Everything,
+        }
     }
 }
 
@@ -121,17 +124,17 @@ pub struct Reading {
 }
 
 /// How a source lists and watches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Style {
     /// Whole objects.
     Whole,
     /// Whole objects with this label selector.
-    Labelled(&'static str),
+    Labelled(Rc<str>),
     /// Names only: metadata of every object.
     Metadata,
     /// One metadata-only poll of every object, to know what was there before, then a watch (or polls) of whole objects
     /// with this label selector.
-    LookThenWatch(&'static str),
+    LookThenWatch(Rc<str>),
 }
 
 impl Reading {
@@ -139,8 +142,8 @@ impl Reading {
         ListRequest {
             resource: self.resource.clone(),
             scope: self.scope.clone(),
-            label_selector: match self.style {
-                Style::Labelled(labels) => Some(labels),
+            label_selector: match &self.style {
+                Style::Labelled(labels) => Some(Rc::clone(labels)),
                 Style::Whole | Style::Metadata | Style::LookThenWatch(_) => None,
             },
             content: match self.style {
@@ -151,10 +154,10 @@ impl Reading {
     }
 
     fn watch_request(&self) -> ListRequest {
-        match self.style {
+        match &self.style {
             Style::Whole | Style::Labelled(_) | Style::Metadata => self.list_request(),
             Style::LookThenWatch(labels) => ListRequest {
-                label_selector: Some(labels),
+                label_selector: Some(Rc::clone(labels)),
                 content: Content::Full,
                 ..self.list_request()
             },

@@ -134,7 +134,7 @@ impl Source {
 
     /// True if later polls will name the object.
     fn is_searched_for(&self, meta: &Meta) -> bool {
-        let Style::LookThenWatch(labels) = self.reading.style else {
+        let Style::LookThenWatch(labels) = &self.reading.style else {
             return true;
         };
         let Some((key, value)) = labels.split_once('=') else {

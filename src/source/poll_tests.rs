@@ -401,7 +401,7 @@ async fn the_edge_is_read_once_as_a_whole_and_then_by_label() {
         let ours = labelled("ours", 1, "yes");
         let all = [ours.clone(), labelled("other", 2, "no"), object("theirs", 3)];
         let (bench, mut source) = polling(
-            Style::LookThenWatch("mine=yes"),
+            Style::LookThenWatch("mine=yes".into()),
             vec![
                 page(5, "", &all),
                 page(

@@ -77,7 +77,7 @@ impl Cluster {
         if let Some(name) = &scope.name {
             parameter(&mut query, "fieldSelector", &named(name));
         }
-        if let Some(labels) = request.label_selector {
+        if let Some(labels) = &request.label_selector {
             parameter(&mut query, "labelSelector", labels);
         }
         let namespace = scope.namespace.as_deref().unwrap_or_default();

@@ -83,7 +83,7 @@ pub struct ListRequest {
     /// Which of its objects.
     pub scope: Scope,
     /// A label selector, or all labels.
-    pub label_selector: Option<&'static str>,
+    pub label_selector: Option<Rc<str>>,
     /// Whole objects or metadata.
     pub content: Content,
 }

@@ -136,7 +136,7 @@ async fn a_look_is_at_the_metadata_of_everything_and_the_watch_at_whole_objects_
             page(9, "", &[]),
             open(&[]),
         ]);
-        let mut source = bench.source(Style::LookThenWatch("mine=yes"));
+        let mut source = bench.source(Style::LookThenWatch("mine=yes".into()));
         source
             .expect(&["up", "begin", "object a@1", "complete", "object b@6"])
             .await;
