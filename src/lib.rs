@@ -32,6 +32,7 @@ pub mod model;
 
 pub mod engine;
 pub mod leader;
+pub mod metrics;
 pub mod renewal;
 pub mod report;
 pub mod serve;

@@ -29,7 +29,6 @@ use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::logging::log_line;
-use crate::report::metrics;
 
 /// Connections at once. A monitor and two probes need three; the rest is for connections that are held open without a
 /// request. One that has sent nothing costs a kilobyte or two, one that has sent something [`BUFFER`].
@@ -62,8 +61,13 @@ pub enum HealthQuery {
         /// Where the text is sent.
         answer: oneshot::Sender<Bytes>,
     },
-    /// The state, for the status line of the service manager.
-    Status(oneshot::Sender<Box<metrics::Snapshot>>),
+    /// The state in one line, for the service manager.
+    Status {
+        /// The time since 1970.
+        now: Duration,
+        /// Where the line is sent.
+        answer: oneshot::Sender<String>,
+    },
 }
 
 /// Where to listen.
@@ -156,6 +160,7 @@ impl Desk {
 struct Answers {
     desk: Desk,
     clock: fn() -> Duration,
+    standby: fn() -> String,
 }
 
 /// Begins to listen at the address.
@@ -191,10 +196,11 @@ async fn bind(candidates: &[SocketAddr]) -> io::Result<TcpListener> {
     Err(first.unwrap_or_else(|| ErrorKind::AddrNotAvailable.into()))
 }
 
-/// Answers for as long as it is polled; `clock` gives the time since 1970. Needs a tokio `LocalSet`.
-pub async fn serve(listener: TcpListener, desk: Desk, clock: fn() -> Duration) {
+/// Answers for as long as it is polled; `clock` gives the time since 1970, `standby` the figures while another one leads.
+/// Needs a tokio `LocalSet`.
+pub async fn serve(listener: TcpListener, desk: Desk, clock: fn() -> Duration, standby: fn() -> String) {
     let mut places = Places::default();
-    let answers = Rc::new(Answers { desk, clock });
+    let answers = Rc::new(Answers { desk, clock, standby });
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             sleep(ACCEPT_WAIT).await;
@@ -303,7 +309,7 @@ impl Answers {
             _ => {
                 let now = (self.clock)();
                 let page = self.desk.ask(|answer| HealthQuery::Metrics { now, answer }).await;
-                response(StatusCode::OK, page.unwrap_or_else(|| metrics::render_standby().into()))
+                response(StatusCode::OK, page.unwrap_or_else(|| (self.standby)().into()))
             }
         }
     }

@@ -19,14 +19,14 @@ async fn served<F: Future<Output = ()>>(test: impl FnOnce(SocketAddr) -> F) {
     let desk = Desk::default();
     let mut asked = desk.open();
     let local = LocalSet::new();
-    local.spawn_local(serve(listener, desk, || Duration::ZERO));
+    local.spawn_local(serve(listener, desk, || Duration::ZERO, String::new));
     local.spawn_local(async move {
         while let Some(question) = asked.recv().await {
             match question {
                 HealthQuery::Alive(answer) => _ = answer.send(()),
                 HealthQuery::Ready(answer) => _ = answer.send(Ok(())),
                 HealthQuery::Metrics { answer, .. } => _ = answer.send(Bytes::from(vec![b'x'; 100_000])),
-                HealthQuery::Status(answer) => _ = answer.send(Box::default()),
+                HealthQuery::Status { answer, .. } => _ = answer.send(String::new()),
             }
         }
     });

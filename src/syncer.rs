@@ -19,7 +19,7 @@ use crate::shutdown::Shutdown;
 use crate::sync::job::Policy;
 use crate::sync::own_objects::lease_name;
 use crate::systemd::Manager;
-use crate::{renewal, sides, version};
+use crate::{metrics, renewal, sides, version};
 
 /// Most requests in flight at once, whatever `--burst` says: enough to fill a link with 600 ms of latency, and each may
 /// hold an object.
@@ -51,12 +51,17 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     let stop = stop(&shutdown, manager.clone());
     let local = LocalSet::new();
     if let Some(listener) = listener {
-        local.spawn_local(serve::serve(listener, desk.clone(), logger::since_1970));
+        local.spawn_local(serve::serve(
+            listener,
+            desk.clone(),
+            logger::since_1970,
+            metrics::render_standby,
+        ));
     }
     local.spawn_local(check_files(clusters.clone()));
     if let Some(manager) = manager {
         let desk = desk.clone();
-        local.spawn_local(async move { manager.report(&desk, logger::since_1970, times::date_and_time).await });
+        local.spawn_local(async move { manager.report(&desk, logger::since_1970).await });
     }
     let setup = engine_setup(settings, clusters);
     let ended = match candidacy {

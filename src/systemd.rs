@@ -6,7 +6,6 @@
 //! no room there is sent again.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt::Write as _;
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -16,7 +15,6 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::logging::log_line;
-use crate::report::metrics::Snapshot;
 use crate::serve::{Desk, HealthQuery};
 
 /// How old a status may be.
@@ -81,13 +79,14 @@ impl Manager {
     }
 
     /// Sends that the program has started, and from then on its state, for as long as it is polled. `clock` gives the
-    /// time since 1970, `date` formats such a time.
-    pub async fn report(&self, desk: &Desk, clock: fn() -> Duration, date: fn(Duration) -> String) {
+    /// time since 1970.
+    pub async fn report(&self, desk: &Desk, clock: fn() -> Duration) {
         let mut said = String::new();
         let mut is_ready = self.say("READY=1\nSTATUS=starting").is_ok();
         loop {
-            let now = desk.ask(HealthQuery::Status).await;
-            let status = now.map_or_else(|| "standing by".to_owned(), |now| status(&now, clock(), date));
+            let now = clock();
+            let status = desk.ask(|answer| HealthQuery::Status { now, answer }).await;
+            let status = status.unwrap_or_else(|| "standing by".to_owned());
             let mut message = String::from(if is_ready { "" } else { "READY=1\n" });
             if self.watchdog.is_some() {
                 message.push_str("WATCHDOG=1\n");
@@ -125,44 +124,9 @@ fn open(name: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
     Ok((socket, address))
 }
 
-/// The state in one line: `hub unreachable since 14:03 UTC; 41 synced, 1 failing`.
-fn status(now: &Snapshot, clock: Duration, date: fn(Duration) -> String) -> String {
-    let mut text = String::new();
-    // Writing to a string cannot fail.
-    for (side, silent) in &now.silent {
-        let since = date(clock.saturating_sub(*silent));
-        // 2026-11-21T14:03:07Z
-        let (day, time) = since.split_once('T').unwrap_or(("", &since));
-        let time = time.get(..5).unwrap_or(time);
-        let is_today = date(clock).starts_with(day);
-        let (day, space) = if is_today { ("", "") } else { (day, " ") };
-        let _ = write!(text, "{side} unreachable since {day}{space}{time} UTC; ");
-    }
-    for side in &now.refusing {
-        let _ = write!(text, "{side} refuses the credentials; ");
-    }
-    let add = |sum: (usize, usize), one: &(usize, usize)| (sum.0 + one.0, sum.1 + one.1);
-    let (synced, waiting) = now.objects.values().fold((0, 0), add);
-    let held: usize = now.held.values().sum();
-    let _ = write!(text, "{synced} synced");
-    for (count, what) in [
-        (waiting, "out of sync"),
-        (now.failing, "failing"),
-        (held, "deletes held"),
-    ] {
-        if count > 0 {
-            let _ = write!(text, ", {count} {what}");
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::Side;
-    use crate::logging::times::date_and_time;
-    use crate::plan::Direction;
 
     #[test]
     fn reads_what_the_manager_wants_to_know() {
@@ -191,32 +155,6 @@ mod tests {
             };
             assert_eq!(Asked::from(variable, 7), expected, "{variables:?}");
         }
-    }
-
-    #[test]
-    fn says_how_it_is_in_one_line() {
-        let now = Duration::from_secs(1_795_269_787);
-        let mut snapshot = Snapshot::default();
-        let check = |snapshot: &Snapshot, expected: &str| assert_eq!(status(snapshot, now, date_and_time), expected);
-        check(&snapshot, "0 synced");
-        snapshot.objects.insert(Direction::Down, (40, 0));
-        snapshot.objects.insert(Direction::Up, (1, 0));
-        snapshot.failing = 1;
-        snapshot.silent = vec![(Side::Hub, Duration::from_secs(600))];
-        check(&snapshot, "hub unreachable since 13:53 UTC; 41 synced, 1 failing");
-        snapshot.silent.push((Side::Edge, Duration::from_secs(2 * 86_400)));
-        snapshot.objects.insert(Direction::Down, (40, 2));
-        snapshot.held.insert((Direction::Up, "TooMany"), 30);
-        check(
-            &snapshot,
-            "hub unreachable since 13:53 UTC; edge unreachable since 2026-11-19 14:03 UTC; 41 synced, 2 out of sync, \
-             1 failing, 30 deletes held",
-        );
-        let refusing = Snapshot {
-            refusing: vec![Side::Hub],
-            ..Snapshot::default()
-        };
-        check(&refusing, "hub refuses the credentials; 0 synced");
     }
 
     /// A socket of ours, and a manager that writes to it.
@@ -250,14 +188,14 @@ mod tests {
         let mut questions = desk.open();
         let turning = async {
             for _ in 0..5 {
-                if let Some(HealthQuery::Status(answer)) = questions.recv().await {
-                    answer.send(Box::default()).unwrap();
+                if let Some(HealthQuery::Status { answer, .. }) = questions.recv().await {
+                    answer.send("0 synced".to_owned()).unwrap();
                 }
             }
             sleep(60 * second).await;
         };
         tokio::select! {
-            () = manager.report(&desk, || Duration::ZERO, date_and_time) => {}
+            () = manager.report(&desk, || Duration::ZERO) => {}
             () = turning => {}
         }
         let heard = heard(&socket);
@@ -270,7 +208,7 @@ mod tests {
     async fn a_standby_lives_too_and_nothing_is_said_twice() {
         let (socket, manager) = manager(None);
         let desk = Desk::default();
-        let said = manager.report(&desk, || Duration::ZERO, date_and_time);
+        let said = manager.report(&desk, || Duration::ZERO);
         tokio::time::timeout(Duration::from_secs(600), said).await.unwrap_err();
         assert_eq!(heard(&socket), ["READY=1\nSTATUS=starting", "STATUS=standing by"]);
     }
@@ -287,7 +225,7 @@ mod tests {
         // The queue of a socket that nobody reads has room for a few datagrams.
         while manager.say("x").is_ok() {}
         let desk = Desk::default();
-        let said = manager.report(&desk, || Duration::ZERO, date_and_time);
+        let said = manager.report(&desk, || Duration::ZERO);
         let reading = async {
             sleep(Duration::from_secs(60)).await;
             assert!(heard(&socket).iter().all(|message| message == "x"));

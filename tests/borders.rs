@@ -16,7 +16,7 @@ const ORDER: [&[&str]; 12] = [
     &["plan"],
     &["sync"],
     &["source", "report", "permissions"],
-    &["serve", "systemd"],
+    &["metrics", "serve", "systemd"],
     &["model", "engine", "survey"],
     &["join", "cli"],
     &["sides", "ask", "check", "syncer", "main", "lib", "fuzz"],

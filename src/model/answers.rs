@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use super::Model;
 use super::one_cluster::Clusters;
 use crate::cluster::Side;
+use crate::metrics::{ConfigProblems, Snapshot, render, status};
 use crate::plan::Direction;
-use crate::report::metrics::{ConfigProblems, Snapshot, render};
 use crate::serve::HealthQuery;
 
 /// How long a page of metrics is served again: making one visits every object.
@@ -33,7 +33,7 @@ impl Model {
             HealthQuery::Alive(answer) => drop(answer.send(())),
             HealthQuery::Ready(answer) => drop(answer.send(self.readiness())),
             HealthQuery::Metrics { now, answer } => drop(answer.send(self.page(now))),
-            HealthQuery::Status(answer) => drop(answer.send(Box::new(self.snapshot(Duration::ZERO)))),
+            HealthQuery::Status { now, answer } => drop(answer.send(status(&self.snapshot(now), now))),
         }
     }
 
@@ -75,7 +75,7 @@ impl Model {
         objects
     }
 
-    fn snapshot(&mut self, now: Duration) -> Snapshot {
+    pub(super) fn snapshot(&mut self, now: Duration) -> Snapshot {
         let objects = self.count_objects();
         let statuses_contested = self
             .types

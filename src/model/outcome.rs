@@ -232,8 +232,10 @@ impl Model {
     }
 
     fn report_synced(&mut self, side: Side, object: &str, ending: &Ending, corrects: bool) {
-        if let Ending::Changed(change) = *ending {
-            self.report.change(side, object, change, corrects);
+        if let Ending::Changed(change) = *ending
+            && let Some(word) = change.word()
+        {
+            self.report.change(side, object, word, corrects);
         }
         log_line!(
             Debug,

@@ -11,7 +11,6 @@ use super::failures::{Line, STEADY};
 use super::subject::{Subject, Topic};
 use crate::cluster::{Error, Side};
 use crate::logging::{self, LogReason};
-use crate::sync::job::Change;
 
 /// The words about copies that somebody else has changed or deleted, where they have no lines of their own.
 pub(super) const DRIFT: Word = ("changed by somebody else, and corrected", LogReason::CopyDrifted);
@@ -21,20 +20,6 @@ pub(super) fn log_sums(changes: BTreeMap<(Side, Word), u32>) {
         let keys: [(&str, &dyn Display); 2] = [("side", &side.word()), ("more", &count)];
         logging::write(Level::Info, module_path!(), reason, word, &keys);
     }
-}
-
-/// The words for a change in lines and metrics, and its reason. `None` for no change.
-pub(super) fn of_change(change: Change) -> Option<Word> {
-    Some(match change {
-        Change::Unchanged => return None,
-        Change::Created => ("created", LogReason::ObjectCreated),
-        Change::Updated => ("updated", LogReason::ObjectUpdated),
-        Change::Adopted => ("adopted", LogReason::ObjectAdopted),
-        Change::MarkedCreateOnly => ("create_only", LogReason::ObjectCreateOnly),
-        Change::Deleted => ("deleted", LogReason::ObjectDeleted),
-        Change::Released => ("released", LogReason::ObjectReleased),
-        Change::Replaced => ("replaced", LogReason::ObjectReplaced),
-    })
 }
 
 /// The reason and message of the line about a failure.

@@ -1,4 +1,4 @@
-//! What is reported to people: log lines, few and bounded, and metrics ([`metrics`]).
+//! What is reported to people: log lines, few and bounded, and what is counted for metrics.
 //!
 //! A failure is logged once when it begins and once when it ends, whatever happens in between; a reason that many
 //! failures have in common, such as a missing permission, once for all of them. Changes are logged one line each while
@@ -6,31 +6,29 @@
 
 mod advice;
 mod changes;
+mod counters;
 mod failures;
 mod left_out;
 mod lines;
-pub mod metrics;
 mod streak;
 mod subject;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::fmt::Display;
 
 use log::Level;
 use tokio::time::Instant;
 
 use self::advice::shared_reason;
-use self::changes::Changes;
+use self::changes::{Changes, Word};
 use self::failures::Failures;
 use self::left_out::Said;
-use self::lines::{DRIFT, log_end, log_failure, log_sums, of_change, reason};
-use self::metrics::Counters;
+use self::lines::{DRIFT, log_end, log_failure, log_sums, reason};
 use crate::cluster::{Error, Place, Side};
 use crate::logging::{self, LogReason, log_line};
-use crate::plan::Direction;
-use crate::sync::job::Change;
 
 pub(crate) use self::advice::{about_no_api, advice, is_about_path};
+pub use self::counters::Counters;
 pub use self::left_out::LeftOut;
 pub use self::subject::{Subject, Topic};
 
@@ -90,10 +88,7 @@ impl Report {
     }
 
     /// Logs a change of a copy on that side. That it `corrects` what somebody else had done was logged when that was noticed.
-    pub fn change(&mut self, side: Side, object: impl Display, change: Change, corrects: bool) {
-        let Some((word, reason)) = of_change(change) else {
-            return;
-        };
+    pub(crate) fn change(&mut self, side: Side, object: impl Display, (word, reason): Word, corrects: bool) {
         self.counters.wrote(side, word);
         let level = if !corrects && self.changes.count(side, (word, reason), self.now) {
             Level::Info
@@ -139,20 +134,14 @@ impl Report {
     }
 
     /// Logs that all that configs select was tried, with how many objects are synced in each direction, and how many are not.
-    pub fn in_sync(&mut self, objects: &BTreeMap<Direction, (usize, usize)>) {
+    pub fn in_sync(&mut self, [downsync, upsync]: [usize; 2], open: usize) {
         self.was_in_sync = true;
         self.sum_up(true);
-        let synced = |direction| objects.get(&direction).map_or(0, |(synced, _)| *synced);
-        let open: usize = objects.values().map(|(_, open)| open).sum();
         let message = match open {
             0 => "in sync",
             _ => "in sync, except for what fails or waits",
         };
-        let keys: [(&str, &dyn Display); 3] = [
-            ("downsync", &synced(Direction::Down)),
-            ("upsync", &synced(Direction::Up)),
-            ("out_of_sync", &open),
-        ];
+        let keys: [(&str, &dyn Display); 3] = [("downsync", &downsync), ("upsync", &upsync), ("out_of_sync", &open)];
         logging::write(Level::Info, module_path!(), LogReason::InSync, message, &keys);
     }
 

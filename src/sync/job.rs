@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crate::cluster::{Error, Precondition, ResourceType, Side};
+use crate::logging::LogReason;
 use crate::plan::{Direction, Selection};
 use crate::sync::definition::{TypeDefinitions, Withdrawal};
 use crate::sync::identity::{Doubt, Identity};
@@ -263,6 +264,22 @@ pub enum Change {
     Released,
     /// The copy could not be updated and was deleted and created again.
     Replaced,
+}
+
+impl Change {
+    /// The word for it in lines and metrics, and the reason of the line. `None` for no change.
+    pub(crate) fn word(self) -> Option<(&'static str, LogReason)> {
+        Some(match self {
+            Self::Unchanged => return None,
+            Self::Created => ("created", LogReason::ObjectCreated),
+            Self::Updated => ("updated", LogReason::ObjectUpdated),
+            Self::Adopted => ("adopted", LogReason::ObjectAdopted),
+            Self::MarkedCreateOnly => ("create_only", LogReason::ObjectCreateOnly),
+            Self::Deleted => ("deleted", LogReason::ObjectDeleted),
+            Self::Released => ("released", LogReason::ObjectReleased),
+            Self::Replaced => ("replaced", LogReason::ObjectReplaced),
+        })
+    }
 }
 
 /// Why the delete of a copy is held.

@@ -1,4 +1,4 @@
-//! The figures for people and their monitoring, in the text format of Prometheus.
+//! The figures for people and their monitoring, in the text format of Prometheus and in one line for a service manager.
 //!
 //! Counters grow where things happen; everything else is collected on request ([`Snapshot`]), so that metrics nobody
 //! reads cost nothing.
@@ -9,30 +9,13 @@ use std::time::Duration;
 
 use crate::api::HOLD_REASONS;
 use crate::cluster::Side;
+use crate::logging::times::date_and_time;
 use crate::plan::Direction;
+use crate::report::Counters;
 use crate::version;
 
 /// What comes before every name.
 const PREFIX: &str = "edge_syncer_";
-
-/// What has been counted since the process began.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    writes: BTreeMap<(Side, &'static str), u64>,
-    failures: BTreeMap<Side, u64>,
-}
-
-impl Counters {
-    /// Something has been written to a side: what it was for the object, such as `created`.
-    pub fn wrote(&mut self, side: Side, result: &'static str) {
-        *self.writes.entry((side, result)).or_default() += 1;
-    }
-
-    /// A request to a side, or an object of it, has failed.
-    pub fn failed(&mut self, side: Side) {
-        *self.failures.entry(side).or_default() += 1;
-    }
-}
 
 /// The present state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -166,8 +149,8 @@ fn since_start(page: &mut Page, counters: &Counters) {
         "counter",
         "Writes accepted by the side, by what they were for.",
     );
-    for ((side, result), count) in &counters.writes {
-        page.line(&[("side", side), ("result", result)], count);
+    for (side, result, count) in counters.writes() {
+        page.line(&[("side", &side), ("result", &result)], count);
     }
     page.begin(
         "failures_total",
@@ -175,8 +158,7 @@ fn since_start(page: &mut Page, counters: &Counters) {
         "Requests and objects that failed, each time.",
     );
     for side in [Side::Hub, Side::Edge] {
-        let count = counters.failures.get(&side).copied().unwrap_or_default();
-        page.line(&[("side", &side)], count);
+        page.line(&[("side", &side)], counters.failures(side));
     }
 }
 
@@ -199,6 +181,38 @@ fn last_known(page: &mut Page, now: &Snapshot) {
         );
         page.line(&[], at.as_secs());
     }
+}
+
+/// The state in one line: `hub unreachable since 14:03 UTC; 41 synced, 1 failing`. `clock` is the time since 1970.
+pub fn status(now: &Snapshot, clock: Duration) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    for (side, silent) in &now.silent {
+        let since = date_and_time(clock.saturating_sub(*silent));
+        // 2026-11-21T14:03:07Z
+        let (day, time) = since.split_once('T').unwrap_or(("", &since));
+        let time = time.get(..5).unwrap_or(time);
+        let is_today = date_and_time(clock).starts_with(day);
+        let (day, space) = if is_today { ("", "") } else { (day, " ") };
+        let _ = write!(text, "{side} unreachable since {day}{space}{time} UTC; ");
+    }
+    for side in &now.refusing {
+        let _ = write!(text, "{side} refuses the credentials; ");
+    }
+    let add = |sum: (usize, usize), one: &(usize, usize)| (sum.0 + one.0, sum.1 + one.1);
+    let (synced, waiting) = now.objects.values().fold((0, 0), add);
+    let held: usize = now.held.values().sum();
+    let _ = write!(text, "{synced} synced");
+    for (count, what) in [
+        (waiting, "out of sync"),
+        (now.failing, "failing"),
+        (held, "deletes held"),
+    ] {
+        if count > 0 {
+            let _ = write!(text, ", {count} {what}");
+        }
+    }
+    text
 }
 
 /// The text so far.
@@ -334,5 +348,31 @@ mod tests {
         ] {
             assert!(found.contains(&expected), "{expected} is not in {found:#?}");
         }
+    }
+
+    #[test]
+    fn says_how_it_is_in_one_line() {
+        let now = Duration::from_secs(1_795_269_787);
+        let mut snapshot = Snapshot::default();
+        let check = |snapshot: &Snapshot, expected: &str| assert_eq!(status(snapshot, now), expected);
+        check(&snapshot, "0 synced");
+        snapshot.objects.insert(Direction::Down, (40, 0));
+        snapshot.objects.insert(Direction::Up, (1, 0));
+        snapshot.failing = 1;
+        snapshot.silent = vec![(Side::Hub, Duration::from_secs(600))];
+        check(&snapshot, "hub unreachable since 13:53 UTC; 41 synced, 1 failing");
+        snapshot.silent.push((Side::Edge, Duration::from_secs(2 * 86_400)));
+        snapshot.objects.insert(Direction::Down, (40, 2));
+        snapshot.held.insert((Direction::Up, "TooMany"), 30);
+        check(
+            &snapshot,
+            "hub unreachable since 13:53 UTC; edge unreachable since 2026-11-19 14:03 UTC; 41 synced, 2 out of sync, \
+             1 failing, 30 deletes held",
+        );
+        let refusing = Snapshot {
+            refusing: vec![Side::Hub],
+            ..Snapshot::default()
+        };
+        check(&refusing, "hub refuses the credentials; 0 synced");
     }
 }
