@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 
+use crate::api::FIELD_MANAGER;
 use crate::cli::Settings;
 use crate::cluster::access::Renewed;
 use crate::cluster::reload::Reloading;
@@ -22,7 +23,7 @@ pub(crate) async fn open(side: Side, settings: &Settings) -> Result<Cluster, Box
         Side::Hub | Side::Shard(_) => (&settings.hub, RateLimit::new(settings.rate)),
     };
     let server = Reloading::open_with(side, source.clone(), renewed(side, settings), version::user_agent()).await?;
-    let cluster = Cluster::new(side, Box::new(server), limit);
+    let cluster = Cluster::new(side, Box::new(server), limit, FIELD_MANAGER);
     let server = cluster.standing().place.address.clone();
     log_line!(
         Info,

@@ -15,6 +15,11 @@ pub const VERSION: &str = "v2alpha1";
 pub const DOWNSYNCED: &str = "edge.kubestellar.io/downsynced";
 /// Value of the label [`DOWNSYNCED`]. A label cannot hold slashes, so it selects and proves nothing.
 pub const DOWNSYNCED_LABEL_VALUE: &str = "true";
+/// The field manager of every write.
+pub const FIELD_MANAGER: &str = "edge-syncer";
+/// With what the field manager of status that is written to the hub begins: what we own of an object stays apart from its
+/// status.
+pub const STATUS_FIELD_MANAGER: &str = "edge-syncer-status";
 /// The label selector of all copies.
 pub const DOWNSYNCED_SELECTOR: &str = "edge.kubestellar.io/downsynced=true";
 /// Annotation on the hub copy of an upsynced object: `<Kind>/<namespace>/<name>` of the copy itself. Also the key of

@@ -30,12 +30,6 @@ use super::shared::SharedReads;
 use super::workspace::Workspaces;
 use super::{ApiServer, Error, RateLimit, Side, Standing};
 
-/// The field manager of every write.
-pub const FIELD_MANAGER: &str = "edge-syncer";
-/// With what the field manager of status that is written to the hub begins: what we own of an object stays apart from its
-/// status.
-pub const STATUS_FIELD_MANAGER: &str = "edge-syncer-status";
-
 /// One side's API server with its rate limit. Cheap to share; holds no objects.
 pub struct Cluster {
     side: Side,
@@ -55,11 +49,15 @@ pub struct Cluster {
     /// The traffic class of requests that do not name one.
     traffic: Traffic,
     workspaces: Workspaces,
+    /// The field manager of every write, as it stands in a path.
+    manager: Rc<str>,
 }
 
 impl Cluster {
-    /// The verbs of `side` over `server`.
-    pub fn new(side: Side, server: Box<dyn ApiServer>, rate: RateLimit) -> Self {
+    /// The verbs of `side` over `server`. Whatever is written belongs to this field manager, unless the verb names another.
+    pub fn new(side: Side, server: Box<dyn ApiServer>, rate: RateLimit, manager: &str) -> Self {
+        let mut encoded = String::new();
+        encode(&mut encoded, manager);
         Self {
             side,
             server: server.into(),
@@ -73,6 +71,7 @@ impl Cluster {
             shared: SharedReads::default(),
             traffic: Traffic::Request,
             workspaces: Workspaces::One,
+            manager: encoded.into(),
         }
     }
 
@@ -100,6 +99,7 @@ impl Cluster {
             shared: SharedReads::default(),
             traffic: Traffic::Lease,
             workspaces: self.workspaces,
+            manager: Rc::clone(&self.manager),
         }
     }
 
@@ -209,10 +209,8 @@ impl Cluster {
         body: Bytes,
         content: Content,
     ) -> Result<(Bytes, bool), Error> {
-        let path = format!(
-            "{}?fieldManager={FIELD_MANAGER}&force=true",
-            self.object_path(resource, name)?
-        );
+        let path = self.object_path(resource, name)?;
+        let path = format!("{path}?fieldManager={}&force=true", self.manager);
         let request = request_for(
             Method::PATCH,
             &path,
@@ -227,7 +225,8 @@ impl Cluster {
     /// Creates an object, and only that: one that exists already is a conflict ([`Error::is_conflict`]) and stays as it
     /// is. Returns its metadata.
     pub async fn create(&self, resource: &ResourceType, name: &ObjectName, body: Bytes) -> Result<Bytes, Error> {
-        let path = format!("{}?fieldManager={FIELD_MANAGER}", self.collection_path(resource, name)?);
+        let path = self.collection_path(resource, name)?;
+        let path = format!("{path}?fieldManager={}", self.manager);
         let accept = Content::Metadata.accept(false);
         let answer = self.call(Method::POST, &path, accept, Some("application/json"), body);
         answer::about(answer.await?, resource, name)
@@ -283,10 +282,8 @@ impl Cluster {
     /// only reason against it is an existing object of that name: API servers find that out last, after validation,
     /// policies and webhooks.
     pub async fn would_create(&self, resource: &ResourceType, name: &ObjectName, body: Bytes) -> Result<(), Error> {
-        let path = format!(
-            "{}?dryRun=All&fieldManager={FIELD_MANAGER}",
-            self.collection_path(resource, name)?
-        );
+        let path = self.collection_path(resource, name)?;
+        let path = format!("{path}?dryRun=All&fieldManager={}", self.manager);
         let kind = Some("application/json");
         match self.call(Method::POST, &path, "application/json", kind, body).await {
             Ok(answer) => answer::has_kind(&answer),
@@ -298,7 +295,7 @@ impl Cluster {
     /// Asks whether the server would take this JSON patch (RFC 6902) of an object, without changing it.
     pub async fn would_patch(&self, resource: &ResourceType, name: &ObjectName, body: Bytes) -> Result<(), Error> {
         let object = self.object_path(resource, name)?;
-        let path = format!("{object}?dryRun=All&fieldManager={FIELD_MANAGER}");
+        let path = format!("{object}?dryRun=All&fieldManager={}", self.manager);
         let kind = Some("application/json-patch+json");
         let answer = self.call(Method::PATCH, &path, Content::Metadata.accept(false), kind, body);
         answer::about(answer.await?, resource, name).map(drop)
@@ -343,7 +340,7 @@ impl Cluster {
         content: Content,
     ) -> Result<Bytes, Error> {
         let object = self.object_path(resource, name)?;
-        let path = format!("{object}{subresource}?fieldManager={FIELD_MANAGER}");
+        let path = format!("{object}{subresource}?fieldManager={}", self.manager);
         let kind = if body.starts_with(b"[") {
             "application/json-patch+json"
         } else {

@@ -45,7 +45,12 @@ fn cluster(answers: Vec<Answer>) -> (Rc<Cluster>, Rc<RefCell<Vec<String>>>) {
         paths: Rc::clone(&paths),
     };
     (
-        Rc::new(Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None))),
+        Rc::new(Cluster::new(
+            Side::Hub,
+            Box::new(server),
+            RateLimit::new(None),
+            "edge-syncer",
+        )),
         paths,
     )
 }
@@ -173,7 +178,7 @@ async fn a_silent_server_becomes_an_error() {
             std::future::pending().boxed_local()
         }
     }
-    let cluster = Cluster::new(Side::Edge, Box::new(Silent), RateLimit::new(None));
+    let cluster = Cluster::new(Side::Edge, Box::new(Silent), RateLimit::new(None), "edge-syncer");
     let error = cluster.get_path("/api").await.unwrap_err();
     assert_eq!(error.to_string(), "no answer within 30 s");
 }
@@ -205,7 +210,7 @@ fn slow(answers_after: u64, bytes_a_second: u64) -> Cluster {
         bytes_a_second,
         start: tokio::time::Instant::now(),
     };
-    Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None))
+    Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None), "edge-syncer")
 }
 
 #[tokio::test(start_paused = true)]
@@ -271,7 +276,12 @@ async fn a_page_that_takes_too_long_is_asked_for_again_in_smaller_pieces() {
     }
     let limits = Rc::default();
     let server = Impatient(Rc::clone(&limits));
-    let cluster = Rc::new(Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None)));
+    let cluster = Rc::new(Cluster::new(
+        Side::Hub,
+        Box::new(server),
+        RateLimit::new(None),
+        "edge-syncer",
+    ));
     let mut listing = cluster.list(request());
     let mut items = 0;
     while listing.next().await.unwrap().is_some() {
@@ -333,7 +343,7 @@ impl ApiServer for KnowsNoMetadata {
 #[tokio::test]
 async fn a_server_that_knows_no_metadata_alone_gives_whole_objects() {
     let server = Box::new(KnowsNoMetadata);
-    let cluster = Rc::new(Cluster::new(Side::Hub, server, RateLimit::new(None)));
+    let cluster = Rc::new(Cluster::new(Side::Hub, server, RateLimit::new(None), "edge-syncer"));
     let mut request = request();
     request.resource.resource = "flunders".into();
     request.resource.kind = "Flunder".into();
@@ -362,7 +372,7 @@ async fn a_server_that_knows_no_metadata_alone_gives_whole_objects() {
 const STATUS: NewStatus<'_> = NewStatus {
     status: "{}",
     subresource: true,
-    manager: STATUS_FIELD_MANAGER,
+    manager: "edge-syncer-status",
 };
 
 #[tokio::test]

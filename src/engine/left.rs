@@ -87,6 +87,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::api::FIELD_MANAGER;
     use crate::api::{DOWNSYNCED, OWNER, RENAMED_FROM};
     use crate::cluster::{Paths, RateLimit};
 
@@ -116,7 +117,12 @@ mod tests {
         for (origins, expected) in [("Gauge.g", 1), ("Meter.h", 2), ("Gauge.other", 0)] {
             let path = "/apis/h/v1/meters";
             let server = Paths([(path, list.to_string().leak() as &str)].into());
-            let edge = Rc::new(Cluster::new(Side::Edge, Box::new(server), RateLimit::new(None)));
+            let edge = Rc::new(Cluster::new(
+                Side::Edge,
+                Box::new(server),
+                RateLimit::new(None),
+                FIELD_MANAGER,
+            ));
             let copies = CopiesOf {
                 origins: origins.into(),
                 resource: resource.clone(),

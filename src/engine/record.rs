@@ -72,6 +72,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api::FIELD_MANAGER;
     use crate::cluster::{ApiServer, RateLimit, Response, Side};
     use crate::sync::ownership::SyncTarget;
 
@@ -100,7 +101,7 @@ mod tests {
             (r#"{"kind":"Status","metadata":{},"error":"log in"}"#, false),
             (r#"{"metadata":{"namespace":"default","name":"another"}}"#, false),
         ] {
-            let edge = Cluster::new(Side::Edge, Box::new(Says(answer)), RateLimit::new(None));
+            let edge = Cluster::new(Side::Edge, Box::new(Says(answer)), RateLimit::new(None), FIELD_MANAGER);
             assert_eq!(read(&edge, &names).await.is_ok(), expected, "reading {answer}");
             assert_eq!(
                 write(&edge, &names.own, &Kept::default()).await.is_ok(),
@@ -152,12 +153,22 @@ mod tests {
             (&[OWN], FORMER.0, "h1", &["secrets"]),
             (&[], LEGACY.0, "", &[]),
         ] {
-            let edge = Cluster::new(Side::Edge, Box::new(Has(has, refused)), RateLimit::new(None));
+            let edge = Cluster::new(
+                Side::Edge,
+                Box::new(Has(has, refused)),
+                RateLimit::new(None),
+                FIELD_MANAGER,
+            );
             let kept = read(&edge, &names).await.unwrap();
             let found: Vec<&str> = kept.types.iter().map(|known| &*known.resource).collect();
             assert_eq!((&*kept.hub, &found[..]), (hub, types), "{has:?}");
         }
-        let edge = Cluster::new(Side::Edge, Box::new(Has(&[], OWN.0)), RateLimit::new(None));
+        let edge = Cluster::new(
+            Side::Edge,
+            Box::new(Has(&[], OWN.0)),
+            RateLimit::new(None),
+            FIELD_MANAGER,
+        );
         read(&edge, &names).await.unwrap_err();
     }
 }

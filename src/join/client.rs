@@ -12,10 +12,11 @@ use http::{Method, Request, Uri};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
+use crate::api::FIELD_MANAGER;
 use crate::cluster::access::{self, Access, AccessError, AccessSource, BadField};
 use crate::cluster::connect::connect;
 use crate::cluster::real::RealServer;
-use crate::cluster::{ApiServer as _, Cluster, Error, FIELD_MANAGER, Place, RateLimit, Side};
+use crate::cluster::{ApiServer as _, Cluster, Error, Place, RateLimit, Side};
 
 /// How long an answer may take: API servers give a request a minute.
 const PATIENCE: Duration = Duration::from_secs(70);
@@ -60,7 +61,12 @@ impl Client {
     /// The hub for the code that reads configs as a syncer does.
     pub(super) fn cluster(&self) -> Result<Cluster, AccessError> {
         let server = Self::by(self.access.clone(), &self.user_agent, self.say)?.server;
-        Ok(Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None)))
+        Ok(Cluster::new(
+            Side::Hub,
+            Box::new(server),
+            RateLimit::new(None),
+            FIELD_MANAGER,
+        ))
     }
 
     /// The place for messages about what to do when it cannot be reached.

@@ -180,7 +180,7 @@ impl Bench {
     pub(super) fn at(side: Side, answers: Vec<Answer>) -> Self {
         let script = Script::default();
         script.answers.borrow_mut().extend(answers);
-        let cluster = Cluster::new(side, Box::new(script.clone()), RateLimit::new(None));
+        let cluster = Cluster::new(side, Box::new(script.clone()), RateLimit::new(None), "edge-syncer");
         Self {
             script,
             cluster: Rc::new(cluster),

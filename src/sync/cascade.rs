@@ -53,6 +53,7 @@ async fn first_of_definition(cluster: &Rc<Cluster>, name: &str) -> Result<Option
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::FIELD_MANAGER;
     use crate::cluster::{ObjectName, Paths, RateLimit, Side};
 
     const GROUPS: (&str, &str) = (
@@ -83,7 +84,12 @@ mod tests {
         paths: &[(&'static str, &'static str)],
     ) -> Option<Option<String>> {
         let server = Paths(paths.iter().copied().collect());
-        let cluster = Rc::new(Cluster::new(Side::Edge, Box::new(server), RateLimit::new(None)));
+        let cluster = Rc::new(Cluster::new(
+            Side::Edge,
+            Box::new(server),
+            RateLimit::new(None),
+            FIELD_MANAGER,
+        ));
         let at = Address {
             resource,
             name: ObjectName::new("", name),

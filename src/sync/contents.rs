@@ -99,11 +99,17 @@ pub(super) async fn first_of_type(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::FIELD_MANAGER;
     use crate::cluster::{Paths, RateLimit, Side};
 
     async fn first(paths: &[(&'static str, &'static str)]) -> Result<Option<String>, Error> {
         let server = Paths(paths.iter().copied().collect());
-        let cluster = Rc::new(Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None)));
+        let cluster = Rc::new(Cluster::new(
+            Side::Hub,
+            Box::new(server),
+            RateLimit::new(None),
+            FIELD_MANAGER,
+        ));
         first_in_namespace(&cluster, "n", is_in_every_namespace).await
     }
 

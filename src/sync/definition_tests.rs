@@ -1,4 +1,5 @@
 use super::*;
+use crate::api::FIELD_MANAGER;
 use crate::cluster::{Paths, RateLimit, Side};
 use crate::sync::scripted::scripted;
 
@@ -158,7 +159,12 @@ async fn in_kcp(group: &str, workspace: &'static str, bindings: &'static str, kn
         ("/apis/core.kcp.io/v1alpha1/logicalclusters/cluster", workspace),
         ("/apis/apis.kcp.io/v1alpha2/apibindings", bindings),
     ];
-    let hub = Cluster::new(Side::Hub, Box::new(Paths(paths.into())), RateLimit::new(None));
+    let hub = Cluster::new(
+        Side::Hub,
+        Box::new(Paths(paths.into())),
+        RateLimit::new(None),
+        FIELD_MANAGER,
+    );
     let mut definitions = TypeDefinitions::default();
     let gauges = of(group);
     definitions.set(&gauges.qualified(), known);

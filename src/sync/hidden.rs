@@ -99,6 +99,7 @@ impl Crd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::FIELD_MANAGER;
     use crate::cluster::{Paths, RateLimit, Side};
 
     const LIST: (&str, &str) = (
@@ -136,7 +137,12 @@ mod tests {
                 ),
                 ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/bs.g.org", body),
             ];
-            let cluster = Cluster::new(Side::Edge, Box::new(Paths(paths.into())), RateLimit::new(None));
+            let cluster = Cluster::new(
+                Side::Edge,
+                Box::new(Paths(paths.into())),
+                RateLimit::new(None),
+                FIELD_MANAGER,
+            );
             let found = first_hidden(&Rc::new(cluster), &BTreeSet::from([shown.to_owned()]))
                 .await
                 .unwrap();
@@ -150,7 +156,12 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_may_not_read_crds_believes_what_is_shown() {
-        let cluster = Cluster::new(Side::Edge, Box::new(Paths([].into())), RateLimit::new(None));
+        let cluster = Cluster::new(
+            Side::Edge,
+            Box::new(Paths([].into())),
+            RateLimit::new(None),
+            FIELD_MANAGER,
+        );
         assert_eq!(first_hidden(&Rc::new(cluster), &BTreeSet::new()).await.unwrap(), None);
     }
 }

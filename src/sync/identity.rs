@@ -248,6 +248,7 @@ mod tests {
     use futures_util::future::LocalBoxFuture;
 
     use super::*;
+    use crate::api::FIELD_MANAGER;
     use crate::cluster::{ApiServer, RateLimit, Response, Side};
     use crate::sync::scripted::scripted;
 
@@ -277,7 +278,10 @@ mod tests {
     fn cluster(name: &'static str, object: &'static str) -> (Cluster, Rc<Cell<u32>>) {
         let asked = Rc::new(Cell::new(0));
         let server = Named(name, object, Rc::clone(&asked));
-        (Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None)), asked)
+        (
+            Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None), FIELD_MANAGER),
+            asked,
+        )
     }
 
     #[tokio::test]

@@ -16,8 +16,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::field_set::FieldSet;
+use crate::api::FIELD_MANAGER;
 use crate::bounded::at_most;
-use crate::cluster::{Error, FIELD_MANAGER};
+use crate::cluster::Error;
 use crate::plan::Direction;
 
 /// Field managers of the Go syncer: its user agent begins with the name of its executable. Its updates clear

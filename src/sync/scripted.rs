@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
+use crate::api::FIELD_MANAGER;
 use crate::cluster::{ApiServer, Cluster, Error, RateLimit, Response, Side};
 
 /// A side that answers from a script and keeps what it was asked, as `METHOD path body`.
@@ -43,7 +44,12 @@ pub(super) fn scripted(side: Side, answers: &[(u16, &'static str)]) -> (Rc<Clust
         asked: Rc::clone(&asked),
     };
     (
-        Rc::new(Cluster::new(side, Box::new(server), RateLimit::new(None))),
+        Rc::new(Cluster::new(
+            side,
+            Box::new(server),
+            RateLimit::new(None),
+            FIELD_MANAGER,
+        )),
         asked,
     )
 }

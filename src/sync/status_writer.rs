@@ -8,7 +8,8 @@ use serde::de::IgnoredAny;
 
 use super::managed_fields::{Entries, parse};
 use super::ownership::SyncTarget;
-use crate::cluster::{Error, STATUS_FIELD_MANAGER};
+use crate::api::STATUS_FIELD_MANAGER;
+use crate::cluster::Error;
 
 /// The longest field manager that an API server takes, in bytes.
 const LONGEST: usize = 128;

@@ -12,8 +12,9 @@ use serde_json::value::RawValue;
 
 use super::field_set::FieldSet;
 use super::managed_fields::{Entries, GO_SYNCER, Owner, RevertFrom, field_set, leave_out_restarts, may_be_shared};
+use crate::api::FIELD_MANAGER;
 use crate::cluster::fields::with_fields;
-use crate::cluster::{Error, FIELD_MANAGER, ResourceType};
+use crate::cluster::{Error, ResourceType};
 use crate::plan::Direction;
 
 /// Group and plural of a type (all types, if that is empty), and where API servers and controllers fill something in, as a

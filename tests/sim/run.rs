@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
+use edge_syncer::api::FIELD_MANAGER;
 use edge_syncer::cluster::{Cluster, ObjectName, Rate, RateLimit, Side};
 use edge_syncer::engine::{self, Clusters, Setup};
 use edge_syncer::leader::{self, Candidacy};
@@ -364,7 +365,7 @@ impl Run {
                 server: Rc::clone(server),
                 process,
             };
-            Cluster::new(server.side, Box::new(port), RateLimit::new(self.rate))
+            Cluster::new(server.side, Box::new(port), RateLimit::new(self.rate), FIELD_MANAGER)
         };
         let setup = Setup {
             clusters: Clusters::new([cluster(&self.world.hub), cluster(&self.world.edge)]),

@@ -6,6 +6,7 @@ use crate::support::objects::{config_map, namespace};
 use crate::support::stage::numbered;
 use crate::support::{PairLease, Server, in_parallel, shared_pair};
 use bytes::Bytes;
+use edge_syncer::api::FIELD_MANAGER;
 use edge_syncer::cluster::access::AccessSource;
 use edge_syncer::cluster::reload::Reloading;
 use edge_syncer::cluster::{
@@ -54,7 +55,12 @@ async fn counted(side: Side, server: &Server) -> (Rc<Cluster>, Rc<Reloading>) {
     };
     let server = Reloading::open(side, access, "compression".into()).await;
     let server = Rc::new(server.expect("the kubeconfig was made for this"));
-    let cluster = Cluster::new(side, Box::new(Counted(Rc::clone(&server))), RateLimit::new(None));
+    let cluster = Cluster::new(
+        side,
+        Box::new(Counted(Rc::clone(&server))),
+        RateLimit::new(None),
+        FIELD_MANAGER,
+    );
     (Rc::new(cluster), server)
 }
 

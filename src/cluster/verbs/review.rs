@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{Cluster, FIELD_MANAGER};
+use super::Cluster;
 use crate::cluster::error::first_line;
 use crate::cluster::{Error, ObjectName, ResourceType};
 
@@ -56,7 +56,7 @@ impl Cluster {
         body: Bytes,
     ) -> Result<(), Error> {
         let path = self.object_path(resource, name)?;
-        let path = format!("{path}?dryRun=All&fieldManager={FIELD_MANAGER}&force=true");
+        let path = format!("{path}?dryRun=All&fieldManager={}&force=true", self.manager);
         let kind = Some("application/apply-patch+yaml");
         self.call(Method::PATCH, &path, "application/json", kind, body)
             .await

@@ -45,7 +45,7 @@ impl Fixed {
     fn with(answers: &[(&'static str, (u16, &'static str))]) -> (Self, Cluster) {
         let server = Self::default();
         server.answers.borrow_mut().extend(answers.iter().copied());
-        let cluster = Cluster::new(Side::Hub, Box::new(server.clone()), RateLimit::new(None));
+        let cluster = Cluster::new(Side::Hub, Box::new(server.clone()), RateLimit::new(None), "edge-syncer");
         (server, cluster)
     }
 

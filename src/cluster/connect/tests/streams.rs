@@ -29,7 +29,7 @@ async fn cluster(alpn: &[&[u8]], streams: u32) -> (Cluster, impl Fn() -> usize) 
     let pki = Pki::new(&["127.0.0.1"]);
     let (address, _, connections) = serve_limited(Some(pki.server_config(alpn, None)), streams).await;
     let server = RealServer(connect(&https(address, &pki), "edge-syncer/test").unwrap());
-    let cluster = Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None));
+    let cluster = Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None), "edge-syncer");
     (cluster, move || AtomicUsize::load(&connections, Ordering::Relaxed))
 }
 
