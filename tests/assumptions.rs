@@ -15,7 +15,7 @@ mod types;
 use bench::Bench;
 use cases::CASES;
 use edge_syncer::cluster::Side;
-use edge_syncer::cluster::access::AccessSource;
+use edge_syncer::cluster::access::{AccessSource, Flags};
 use edge_syncer::cluster::reload::Reloading;
 use futures_util::FutureExt as _;
 use serde_json::json;
@@ -30,6 +30,7 @@ async fn a_real_server_does_what_is_assumed_of_it() {
     let access = AccessSource::Kubeconfig {
         path: real.kubeconfig(),
         context: None,
+        flags: Flags::default(),
     };
     let server = Reloading::open(Side::Hub, access, "assumptions".into()).await;
     let server = server.expect("the kubeconfig was made for this");

@@ -8,7 +8,8 @@ use std::{env, io};
 use super::gen_args::{COMMAND, GenArgs};
 use super::usage::UsageError;
 use super::{duration, logger, set};
-use crate::cluster::access::{AccessSource, Admin, server_url};
+use crate::cluster::access::admin::Admin;
+use crate::cluster::access::server_url;
 use crate::join::{self, Action, Components, Format, Output, Rbac, Settings};
 
 /// A week: a lost token is useless after that, and the syncer renews its own after half of it.
@@ -77,7 +78,7 @@ fn read(name: String, mut raw: GenArgs) -> Result<Settings, String> {
         hub_namespace: namespace("--kcp-namespace", raw.kcp_namespace.as_deref())?,
         namespace: namespace("--namespace", raw.namespace.as_deref())?,
         hub_url: hub_url(raw.hub_url.as_deref())?,
-        hub: AccessSource::Admin(Box::new(hub)),
+        hub,
         mailbox: None,
         is_silent: false,
         name,

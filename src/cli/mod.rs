@@ -255,7 +255,7 @@ fn pod_namespace(edge: &AccessSource) -> Option<String> {
     let file = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
     let name = files::read_text(file)
         .ok()
-        .filter(|_| *edge == AccessSource::InCluster)?;
+        .filter(|_| matches!(edge, AccessSource::InCluster { .. }))?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
@@ -264,7 +264,7 @@ fn pod_account(edge: &AccessSource) -> Option<String> {
     let file = "/var/run/secrets/kubernetes.io/serviceaccount/token";
     let token = files::read_text(file)
         .ok()
-        .filter(|_| *edge == AccessSource::InCluster)?;
+        .filter(|_| matches!(edge, AccessSource::InCluster { .. }))?;
     Some(Claims::of(&token)?.account()?.name.to_string())
 }
 

@@ -10,7 +10,7 @@ use super::args::RunArgs;
 use super::duration;
 use super::klog::Klog;
 use super::usage::UsageError;
-use crate::cluster::access::AccessSource;
+use crate::cluster::access::{AccessSource, Flags};
 use crate::cluster::{ObjectName, Rate, Side};
 use crate::logging::LogFormat;
 use crate::model::Limits;
@@ -55,6 +55,16 @@ const LONGEST_LEASE_DURATION: Duration = Duration::from_secs(3600);
 
 /// Field managers of people: kubectl, and its subcommands such as `kubectl-edit`.
 const DEFAULT_REVERT_CHANGES_FROM: [&str; 2] = ["kubectl", "kubectl-*"];
+
+/// The flags that name the kubeconfig of a side.
+const HUB: Flags = Flags {
+    kubeconfig: "--from-kubeconfig",
+    context: "--from-context",
+};
+const EDGE: Flags = Flags {
+    kubeconfig: "--to-kubeconfig",
+    context: "--to-context",
+};
 
 /// The settings of `edge-syncer run`.
 #[derive(Debug, Clone, PartialEq)]
@@ -143,8 +153,8 @@ impl Settings {
         };
         check_path("--filter-file", raw.filter_file.as_deref().unwrap_or_default())?;
         Ok(Self {
-            hub: source(Some(hub), raw.from_context, "--from-context")?,
-            edge: source(raw.to_kubeconfig, raw.to_context, "--to-context")?,
+            hub: source(Some(hub), raw.from_context, HUB)?,
+            edge: source(raw.to_kubeconfig, raw.to_context, EDGE)?,
             keep: keep(raw.credentials_secret, raw.credentials_file)?,
             sync_target_name: raw.sync_target_name.unwrap_or_default(),
             sync_target_uid,
@@ -226,18 +236,22 @@ fn not_empty(value: Option<String>) -> Option<String> {
     value.filter(|value| !value.is_empty())
 }
 
-fn source(path: Option<String>, context: Option<String>, flag: &str) -> Result<AccessSource, UsageError> {
+fn source(path: Option<String>, context: Option<String>, flags: Flags) -> Result<AccessSource, UsageError> {
     match (not_empty(path), not_empty(context)) {
         (Some(path), context) => {
-            check_path(&flag.replace("context", "kubeconfig"), &path)?;
+            check_path(flags.kubeconfig, &path)?;
             Ok(AccessSource::Kubeconfig {
                 path: path.into(),
                 context,
+                flags,
             })
         }
-        (None, None) => Ok(AccessSource::InCluster),
+        (None, None) => Ok(AccessSource::InCluster { flag: flags.kubeconfig }),
         (None, Some(context)) => {
-            let kubeconfig = flag.replace("context", "kubeconfig");
+            let Flags {
+                kubeconfig,
+                context: flag,
+            } = flags;
             Err(UsageError::new(format!(
                 "{flag} {context:?}: must come with {kubeconfig}"
             )))

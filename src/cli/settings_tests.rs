@@ -22,9 +22,13 @@ fn has_the_defaults_of_the_go_syncer() {
     let hub = AccessSource::Kubeconfig {
         path: "hub".into(),
         context: None,
+        flags: HUB,
     };
     assert_eq!(found.hub, hub);
-    assert_eq!(found.edge, AccessSource::InCluster);
+    let in_cluster = AccessSource::InCluster {
+        flag: "--to-kubeconfig",
+    };
+    assert_eq!(found.edge, in_cluster);
     assert_eq!(found.rate, Some(Rate { qps: 30.0, burst: 20 }));
     assert!(found.is_default_rate);
     assert_eq!(found.verbosity, LevelFilter::Info);
@@ -237,7 +241,12 @@ fn takes_an_empty_value_for_none() {
         raw.to_kubeconfig = Some(String::new());
         raw.to_context = Some(String::new());
     });
-    assert_eq!(found.unwrap().edge, AccessSource::InCluster);
+    assert_eq!(
+        found.unwrap().edge,
+        AccessSource::InCluster {
+            flag: "--to-kubeconfig"
+        }
+    );
 }
 
 #[test]

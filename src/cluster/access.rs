@@ -7,6 +7,7 @@
 //! information. Certificates are parsed later, in `tls`.
 
 use std::env;
+use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -18,11 +19,9 @@ use kube::Config;
 use kube::config::{AuthInfo, Cluster, InClusterError, KubeConfigOptions, KubeconfigError, LoadDataError};
 use secrecy::{ExposeSecret as _, SecretString};
 
-#[cfg(feature = "admin")]
-pub use admin::Admin;
 pub(crate) use ends::Form;
 pub use error::{AccessError, BadField, Place};
-pub(crate) use kubeconfig::token_in;
+pub(crate) use kubeconfig::{Wanted, token_in};
 pub(super) use url::check_authority;
 
 use super::Side;
@@ -33,7 +32,7 @@ use error::Entry;
 use kubeconfig::{Parts, User};
 
 #[cfg(feature = "admin")]
-mod admin;
+pub mod admin;
 mod ends;
 mod error;
 #[cfg(feature = "admin")]
@@ -57,12 +56,32 @@ pub enum AccessSource {
         path: PathBuf,
         /// The context to use instead of `current-context`.
         context: Option<String>,
+        /// What has named both.
+        flags: Flags,
     },
     /// The service account of the pod that this process runs in.
-    InCluster,
-    /// What kubectl would read.
-    #[cfg(feature = "admin")]
-    Admin(Box<Admin>),
+    InCluster {
+        /// The flag that would name a kubeconfig.
+        flag: &'static str,
+    },
+}
+
+/// The flags that name a kubeconfig and a context of it, for messages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Flags {
+    /// That of the file.
+    pub kubeconfig: &'static str,
+    /// That of the context.
+    pub context: &'static str,
+}
+
+impl fmt::Display for AccessSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kubeconfig { path, flags, .. } => write!(f, "{}={}", flags.kubeconfig, path.display()),
+            Self::InCluster { flag } => write!(f, "without {flag}, as a pod"),
+        }
+    }
 }
 
 /// Tokens that were renewed after the kubeconfig was written. Of these and the one in there, the one that was issued last
@@ -97,15 +116,24 @@ type Loaded = (Config, Vec<PathBuf>, String, Option<Vec<u8>>);
 
 /// Loads the access data of one side and reads every file that they name, so that mistakes show at start.
 ///
-/// Reads files and, for [`AccessSource::InCluster`], the environment; makes no request.
+/// Reads files and, for a pod, the environment; makes no request.
 pub async fn load(side: Side, source: &AccessSource, renewed: &Renewed) -> Result<Access, AccessError> {
-    let mut place = Place::new(side, source);
+    let mut place = Place::new(side, source.to_string());
     let loaded = match source {
-        AccessSource::Kubeconfig { path, context } => from_file(path, context.as_deref(), renewed, &mut place).await,
-        AccessSource::InCluster => from_pod(),
-        #[cfg(feature = "admin")]
-        AccessSource::Admin(admin) => from_admin(admin, &mut place).await,
+        AccessSource::Kubeconfig { path, context, flags } => {
+            let wanted = Wanted {
+                context: context.as_deref(),
+                flag: flags.context,
+            };
+            from_file(path, wanted, renewed, &mut place).await
+        }
+        AccessSource::InCluster { flag } => from_pod(flag),
     };
+    at(place, loaded)
+}
+
+/// What was loaded from there.
+fn at(place: Place, loaded: Result<Loaded, BadField>) -> Result<Access, AccessError> {
     match loaded {
         Ok((config, files, trust, authority)) => Ok(Access {
             config,
@@ -147,9 +175,9 @@ pub(super) fn is_this_machine(url: &Uri) -> bool {
     host == "localhost" || address.is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
-fn from_pod() -> Result<Loaded, BadField> {
+fn from_pod(flag: &str) -> Result<Loaded, BadField> {
     check_pod_files(Path::new(POD_FILES))?;
-    let mut config = Config::incluster_env().map_err(|error| in_cluster_error(&error))?;
+    let mut config = Config::incluster_env().map_err(|error| in_cluster_error(&error, flag))?;
     url::server(&config.cluster_url.to_string()).map_err(|why| BadField::new(POD_HOST, why))?;
     config
         .default_namespace
@@ -170,29 +198,18 @@ fn check_pod_files(folder: &Path) -> Result<(), BadField> {
     Ok(())
 }
 
-async fn from_file(
-    path: &Path,
-    context: Option<&str>,
-    renewed: &Renewed,
-    place: &mut Place,
-) -> Result<Loaded, BadField> {
-    let parts = Parts::read(path, context, place)?;
+async fn from_file(path: &Path, wanted: Wanted<'_>, renewed: &Renewed, place: &mut Place) -> Result<Loaded, BadField> {
+    let parts = Parts::read(path, wanted, place)?;
     let file = path.display().to_string();
-    let (config, named, trust, authority) = from_parts(parts, &file, renewed).await?;
+    let (config, named, trust, authority) = from_parts(parts, &file, renewed, wanted.flag).await?;
     let mut files = vec![path.to_owned()];
     files.extend(named);
     Ok((config, files, trust, authority))
 }
 
-#[cfg(feature = "admin")]
-async fn from_admin(admin: &Admin, place: &mut Place) -> Result<Loaded, BadField> {
-    let root = admin.merged()?;
-    let parts = Parts::of(&root, Path::new(""), None, place, exec::resolve)?;
-    from_parts(parts, &admin.to_string(), &Renewed::default()).await
-}
-
-/// The configuration from the parts of a kubeconfig with the name `file`, and the files that they name.
-async fn from_parts(mut parts: Parts, file: &str, renewed: &Renewed) -> Result<Loaded, BadField> {
+/// The configuration from the parts of a kubeconfig with the name `file`, and the files that they name. `flag` would name a
+/// context.
+async fn from_parts(mut parts: Parts, file: &str, renewed: &Renewed, flag: &str) -> Result<Loaded, BadField> {
     let cluster = &mut parts.cluster;
     let server = cluster.server.as_deref().map(str::trim);
     let url = url::server(server.ok_or_else(|| bad("server", "it is missing"))?).map_err(|why| bad("server", why))?;
@@ -206,7 +223,7 @@ async fn from_parts(mut parts: Parts, file: &str, renewed: &Renewed) -> Result<L
     check_user(parts.user.as_mut(), &url)?;
     if let Some(user) = &mut parts.user {
         if let Some(token) = &mut user.info.token {
-            renewed.replace(token);
+            renewed.replace(token, flag);
             files.extend(renewed.file.clone());
         }
         let named = [&user.info.client_certificate, &user.info.client_key];
@@ -230,8 +247,8 @@ async fn from_parts(mut parts: Parts, file: &str, renewed: &Renewed) -> Result<L
 
 impl Renewed {
     /// Replaces an older token with the newest of them.
-    fn replace(&self, token: &mut SecretString) {
-        let in_file = self.file.as_deref().and_then(token_in_file);
+    fn replace(&self, token: &mut SecretString, flag: &str) {
+        let in_file = self.file.as_deref().and_then(|file| token_in_file(file, flag));
         for other in in_file.into_iter().chain(self.token.clone()) {
             let claims = |token: &SecretString| Claims::of(token.expose_secret());
             let both = claims(&other).zip(claims(token));
@@ -245,11 +262,11 @@ impl Renewed {
 
 /// The token in a file that we have written, if it is there. One that cannot be used is logged: it may hold the last
 /// token that is valid.
-fn token_in_file(path: &Path) -> Option<SecretString> {
+fn token_in_file(path: &Path, flag: &str) -> Option<SecretString> {
     let found = match files::read_text(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(error) => Err(format!("it cannot be read: {error}")),
-        Ok(text) => token_in(&text, None),
+        Ok(text) => token_in(&text, Wanted { context: None, flag }),
     };
     match found {
         Ok(token) => Some(token),
@@ -419,7 +436,7 @@ fn refused(error: &KubeconfigError, authority: &str) -> BadField {
 const POD_HOST: &str = "KUBERNETES_SERVICE_HOST";
 const POD_PORT: &str = "KUBERNETES_SERVICE_PORT";
 
-fn in_cluster_error(error: &InClusterError) -> BadField {
+fn in_cluster_error(error: &InClusterError, flag: &str) -> BadField {
     match error {
         InClusterError::ReadEnvironmentVariable(_) => {
             let variable = if env::var_os(POD_HOST).is_none() {
@@ -427,7 +444,7 @@ fn in_cluster_error(error: &InClusterError) -> BadField {
             } else {
                 POD_PORT
             };
-            bad(variable, "it is not set, so this is no pod: give --to-kubeconfig")
+            bad(variable, format!("it is not set, so this is no pod: give {flag}"))
         }
         InClusterError::ParseClusterPort(error) => bad(POD_PORT, error.to_string()),
         InClusterError::ParseClusterUrl(error) => bad(POD_HOST, error.to_string()),

@@ -314,10 +314,7 @@ impl Drop for Looking<'_> {
 async fn load(side: Side, source: &AccessSource, renewed: &Renewed, user_agent: &str) -> Result<Current, AccessError> {
     let kubeconfig = match source {
         AccessSource::Kubeconfig { path, .. } => std::slice::from_ref(path),
-        AccessSource::InCluster => &[],
-        // These are for a single run, which ends before they change.
-        #[cfg(feature = "admin")]
-        AccessSource::Admin(_) => &[],
+        AccessSource::InCluster { .. } => &[],
     };
     let before = fingerprint(kubeconfig);
     let loaded = access::load(side, source, renewed).await?;

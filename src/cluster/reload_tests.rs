@@ -9,6 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::super::files::tests::make_pipe;
 use super::*;
+use crate::cluster::access::Flags;
 
 /// A server that accepts some tokens. It answers `/watch` with one line and no end, and all else with its name.
 #[derive(Clone)]
@@ -82,6 +83,7 @@ async fn open(path: &Path) -> Reloading {
     let source = AccessSource::Kubeconfig {
         path: path.to_owned(),
         context: None,
+        flags: Flags::default(),
     };
     Reloading::open(Side::Hub, source, "test".into()).await.unwrap()
 }
@@ -310,6 +312,7 @@ async fn of_several_tokens_of_one_account_the_one_that_was_issued_last_is_used()
     let source = AccessSource::Kubeconfig {
         path: path.clone(),
         context: None,
+        flags: Flags::default(),
     };
     for (in_config, in_kept, given, expected) in [
         (&old, None, None, &old),

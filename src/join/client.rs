@@ -13,7 +13,8 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use crate::api::FIELD_MANAGER;
-use crate::cluster::access::{self, Access, AccessError, AccessSource, BadField};
+use crate::cluster::access::admin::{self, Admin};
+use crate::cluster::access::{self, Access, AccessError, BadField};
 use crate::cluster::connect::connect;
 use crate::cluster::real::RealServer;
 use crate::cluster::{ApiServer as _, Cluster, Error, Place, RateLimit, Side};
@@ -36,8 +37,8 @@ pub(super) struct Client {
 
 impl Client {
     /// Reads the files. Connects with the first request.
-    pub(super) async fn open(source: &AccessSource, user_agent: &str, say: fn(&str)) -> Result<Self, AccessError> {
-        let access = access::load(Side::Hub, source, &access::Renewed::default()).await?;
+    pub(super) async fn open(source: &Admin, user_agent: &str, say: fn(&str)) -> Result<Self, AccessError> {
+        let access = admin::load(Side::Hub, source).await?;
         Self::by(access, user_agent, say)
     }
 

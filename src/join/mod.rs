@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::cluster::access::AccessSource;
+use crate::cluster::access::admin::Admin;
 use crate::version::user_agent;
 use client::Client;
 use hub::{Identity, Wanted};
@@ -74,7 +74,7 @@ pub struct Settings {
     /// Its UID, if somebody has chosen one.
     pub uid: Option<String>,
     /// The hub, as the administrator reaches it.
-    pub hub: AccessSource,
+    pub hub: Admin,
     /// Where to find the mailbox workspace, if that is to be found: the hub is another workspace then.
     pub mailbox: Option<Mailbox>,
     /// The hub's URL as the edge reaches it, if that is another one.

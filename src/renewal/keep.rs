@@ -16,7 +16,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::cluster::access::{AccessSource, token_in};
+use crate::cluster::access::{AccessSource, Wanted, token_in};
 use crate::cluster::claims::Claims;
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType, files};
 
@@ -68,20 +68,23 @@ impl fmt::Display for NotKept {
 impl Keep {
     /// Writes a token in the place of the one in the kubeconfig that `hub` names. True if something was written.
     pub(super) async fn keep(&self, token: &SecretString, hub: &AccessSource, edge: &Cluster) -> Result<bool, NotKept> {
-        let AccessSource::Kubeconfig { path, context } = hub else {
+        let AccessSource::Kubeconfig { path, context, flags } = hub else {
             return Ok(false);
         };
-        let context = context.as_deref();
+        let wanted = Wanted {
+            context: context.as_deref(),
+            flag: flags.context,
+        };
         match self {
-            Self::Secret(name) => in_secret(name, context, token, edge).await,
-            Self::File(target) => in_file(path, target, context, token).map_err(NotKept::Other),
+            Self::Secret(name) => in_secret(name, wanted, token, edge).await,
+            Self::File(target) => in_file(path, target, wanted, token).map_err(NotKept::Other),
         }
     }
 }
 
 /// A kubeconfig with another token in the place of its own; `None` if it has that or a newer one.
-fn with_token(text: &str, context: Option<&str>, token: &SecretString) -> Result<Option<String>, String> {
-    let old = token_in(text, context)?;
+fn with_token(text: &str, wanted: Wanted<'_>, token: &SecretString) -> Result<Option<String>, String> {
+    let old = token_in(text, wanted)?;
     let (old, new) = (old.expose_secret(), token.expose_secret());
     if old == new {
         return Ok(None);
@@ -91,7 +94,7 @@ fn with_token(text: &str, context: Option<&str>, token: &SecretString) -> Result
         Some((other, new)) if other.is_of_same_account(&new) => {
             let text = text.replace(old, token.expose_secret());
             // It may be split over several lines.
-            let is_in = token_in(&text, context).is_ok_and(|found| found.expose_secret() == token.expose_secret());
+            let is_in = token_in(&text, wanted).is_ok_and(|found| found.expose_secret() == token.expose_secret());
             is_in
                 .then_some(Some(text))
                 .ok_or_else(|| "its token cannot be replaced: write it in one line".to_owned())
@@ -102,7 +105,7 @@ fn with_token(text: &str, context: Option<&str>, token: &SecretString) -> Result
 
 async fn in_secret(
     name: &ObjectName,
-    context: Option<&str>,
+    wanted: Wanted<'_>,
     token: &SecretString,
     edge: &Cluster,
 ) -> Result<bool, NotKept> {
@@ -132,7 +135,7 @@ async fn in_secret(
         .ok()
         .and_then(|bytes| String::from_utf8(bytes).ok());
     let text = text.ok_or_else(|| other("its kubeconfig is not text"))?;
-    let Some(text) = with_token(&text, context, token).map_err(NotKept::Other)? else {
+    let Some(text) = with_token(&text, wanted, token).map_err(NotKept::Other)? else {
         return Ok(false);
     };
     // What somebody has written meanwhile wins.
@@ -144,9 +147,9 @@ async fn in_secret(
     patched.await.map(|_| true).map_err(NotKept::Edge)
 }
 
-fn in_file(source: &Path, target: &Path, context: Option<&str>, token: &SecretString) -> Result<bool, String> {
+fn in_file(source: &Path, target: &Path, wanted: Wanted<'_>, token: &SecretString) -> Result<bool, String> {
     let text = files::read_text(source).map_err(|error| format!("{}: cannot be read: {error}", source.display()))?;
-    let text = with_token(&text, context, token).map_err(|why| format!("{}: {why}", source.display()))?;
+    let text = with_token(&text, wanted, token).map_err(|why| format!("{}: {why}", source.display()))?;
     let Some(text) = text else { return Ok(false) };
     // What is written is the file, and not a link to it.
     let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
@@ -192,6 +195,12 @@ mod tests {
     use super::*;
     use crate::cluster::claims::tests::token;
 
+    /// The current context.
+    const CURRENT: Wanted<'_> = Wanted {
+        context: None,
+        flag: "--from-context",
+    };
+
     fn token_of(account: &str, issued: u64) -> SecretString {
         token(&format!(r#"{{"sub":"{account}","iat":{issued}}}"#)).into()
     }
@@ -207,11 +216,15 @@ mod tests {
     #[test]
     fn nothing_but_the_token_changes() {
         let (old, new) = (token_of("a", 5), token_of("a", 6));
-        let found = with_token(&kubeconfig(&old), None, &new).unwrap();
+        let named = Wanted {
+            context: Some("a"),
+            ..CURRENT
+        };
+        let found = with_token(&kubeconfig(&old), CURRENT, &new).unwrap();
         assert_eq!(found, Some(kubeconfig(&new)));
-        assert_eq!(with_token(&kubeconfig(&new), Some("a"), &new), Ok(None), "it is there");
+        assert_eq!(with_token(&kubeconfig(&new), named, &new), Ok(None), "it is there");
         let newer = kubeconfig(&token_of("a", 7));
-        assert_eq!(with_token(&newer, None, &new), Ok(None), "somebody has rotated it");
+        assert_eq!(with_token(&newer, CURRENT, &new), Ok(None), "somebody has rotated it");
     }
 
     #[test]
@@ -227,7 +240,7 @@ mod tests {
                 "current-context: it is missing",
             ),
         ] {
-            let error = with_token(&text, None, &new).unwrap_err();
+            let error = with_token(&text, CURRENT, &new).unwrap_err();
             assert!(error.starts_with(why), "{error}");
             assert!(!error.contains("e30."), "{error}");
         }
@@ -240,26 +253,26 @@ mod tests {
         let (old, new) = (token_of("a", 5), token_of("a", 6));
         fs::write(path("etc"), kubeconfig(&old)).unwrap();
         fs::write(path(".kept.new"), "of a crash").unwrap();
-        assert_eq!(in_file(&path("etc"), &path("kept"), None, &new), Ok(true));
+        assert_eq!(in_file(&path("etc"), &path("kept"), CURRENT, &new), Ok(true));
         assert_eq!(fs::read_to_string(path("kept")).unwrap(), kubeconfig(&new));
         assert_eq!(fs::metadata(path("kept")).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_to_string(path("etc")).unwrap(), kubeconfig(&old));
 
         // The kubeconfig itself, by a link.
         symlink(path("etc"), path("link")).unwrap();
-        assert_eq!(in_file(&path("link"), &path("link"), None, &new), Ok(true));
+        assert_eq!(in_file(&path("link"), &path("link"), CURRENT, &new), Ok(true));
         assert_eq!(fs::read_to_string(path("etc")).unwrap(), kubeconfig(&new));
         assert!(fs::symlink_metadata(path("link")).unwrap().is_symlink());
-        assert_eq!(in_file(&path("link"), &path("link"), None, &new), Ok(false));
+        assert_eq!(in_file(&path("link"), &path("link"), CURRENT, &new), Ok(false));
 
         let newer = token_of("a", 7);
-        let error = in_file(&path("etc"), &path("none/kept"), None, &newer).unwrap_err();
+        let error = in_file(&path("etc"), &path("none/kept"), CURRENT, &newer).unwrap_err();
         assert!(error.contains("none/kept: cannot be written: No such file"), "{error}");
         fs::create_dir_all(path("taken/kept")).unwrap();
-        in_file(&path("etc"), &path("taken/kept"), None, &newer).unwrap_err();
+        in_file(&path("etc"), &path("taken/kept"), CURRENT, &newer).unwrap_err();
         let left: Vec<_> = fs::read_dir(path("taken")).unwrap().collect();
         assert_eq!(left.len(), 1, "nothing half-written stays");
-        let error = in_file(&path("gone"), &path("kept"), None, &newer).unwrap_err();
+        let error = in_file(&path("gone"), &path("kept"), CURRENT, &newer).unwrap_err();
         assert!(error.contains("gone: cannot be read"), "{error}");
     }
 }

@@ -7,7 +7,7 @@ use crate::support::stage::numbered;
 use crate::support::{PairLease, Server, in_parallel, shared_pair};
 use bytes::Bytes;
 use edge_syncer::api::FIELD_MANAGER;
-use edge_syncer::cluster::access::AccessSource;
+use edge_syncer::cluster::access::{AccessSource, Flags};
 use edge_syncer::cluster::reload::Reloading;
 use edge_syncer::cluster::{
     ApiServer, Cluster, Content, Error, ListRequest, ObjectName, RateLimit, ResourceType, Response, Scope, Side,
@@ -52,6 +52,7 @@ async fn counted(side: Side, server: &Server) -> (Rc<Cluster>, Rc<Reloading>) {
     let access = AccessSource::Kubeconfig {
         path: server.kubeconfig(),
         context: None,
+        flags: Flags::default(),
     };
     let server = Reloading::open(side, access, "compression".into()).await;
     let server = Rc::new(server.expect("the kubeconfig was made for this"));

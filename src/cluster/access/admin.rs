@@ -9,10 +9,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::error::{BadField, Entry};
+use super::error::{AccessError, BadField, Entry, Place};
 use super::exec;
-use super::kubeconfig::{self, items};
-use crate::cluster::files;
+use super::kubeconfig::{self, Parts, Wanted, items};
+use super::{Access, Renewed, at, from_parts};
+use crate::cluster::{Side, files};
+
+/// The flag that names a context.
+const CONTEXT: &str = "--context";
 
 /// The files and flags.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -65,22 +69,35 @@ const LISTS: [(&str, &str, &[&str]); 3] = [
     ("users", "user", &["client-certificate", "client-key", "tokenFile"]),
 ];
 
+/// Loads the access data, as [`super::load`] does for a syncer.
+pub async fn load(side: Side, admin: &Admin) -> Result<Access, AccessError> {
+    let mut place = Place::new(side, admin.to_string());
+    let parts = admin
+        .merged()
+        .and_then(|root| Parts::of(&root, Path::new(""), wanted(None), &mut place, exec::resolve));
+    let loaded = match parts {
+        Ok(parts) => from_parts(parts, &admin.to_string(), &Renewed::default(), CONTEXT).await,
+        Err(fault) => Err(fault),
+    };
+    at(place, loaded)
+}
+
 impl Admin {
     /// What the files and flags say together, as one kubeconfig whose current context is the one that counts.
-    pub(super) fn merged(&self) -> Result<Map<String, Value>, BadField> {
+    fn merged(&self) -> Result<Map<String, Value>, BadField> {
         let mut root = self.files_merged()?;
         if self.overrides_nothing() {
             return Ok(root);
         }
         let (mut context, mut cluster, mut user) = (Map::new(), Map::new(), Map::new());
         if self.context.is_some() || root.contains_key("current-context") {
-            let name = kubeconfig::pick_context(&root, self.context.as_deref(), "--context")?;
+            let name = kubeconfig::pick_context(&root, wanted(self.context.as_deref()))?;
             context = kubeconfig::entry(&root, "contexts", "context", &name)?.unwrap_or_default();
             let of = |field: &str| context.get(field).and_then(Value::as_str).unwrap_or_default();
             cluster = kubeconfig::entry(&root, "clusters", "cluster", of("cluster"))?.unwrap_or_default();
             user = kubeconfig::entry(&root, "users", "user", of("user"))?.unwrap_or_default();
         } else if self.server.is_none() {
-            kubeconfig::pick_context(&root, None, "--context")?;
+            kubeconfig::pick_context(&root, wanted(None))?;
         }
         if let Some(name) = &self.user {
             let known = || kubeconfig::listed("user", &kubeconfig::names(&root, "users").collect::<Vec<_>>());
@@ -173,6 +190,10 @@ impl Admin {
         }
         Ok(merged)
     }
+}
+
+fn wanted(context: Option<&str>) -> Wanted<'_> {
+    Wanted { context, flag: CONTEXT }
 }
 
 /// Adds what is not there yet.

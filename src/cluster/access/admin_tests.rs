@@ -2,8 +2,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
-use crate::cluster::Side;
-use crate::cluster::access::{AccessSource, Renewed, load};
 use secrecy::ExposeSecret as _;
 
 const FIRST: &str = "clusters: [{name: c, cluster: {server: 'https://first.example', certificate-authority: ca}}]\n\
@@ -30,7 +28,7 @@ async fn check(change: impl FnOnce(&mut Admin)) -> Result<String, String> {
         ..Admin::default()
     };
     change(&mut admin);
-    let loaded = load(Side::Hub, &AccessSource::Admin(Box::new(admin)), &Renewed::default()).await;
+    let loaded = load(Side::Hub, &admin).await;
     let folder = folder.path().display().to_string();
     let access = loaded.map_err(|error| error.to_string().replace(&folder, "FOLDER"))?;
     let user = &access.config.auth_info;

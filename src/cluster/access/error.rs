@@ -1,9 +1,8 @@
-//! What can be wrong with the access data of a side, in one form: `hub (--from-kubeconfig=F, cluster "c"): FIELD: WHY`.
+//! What can be wrong with the access data of a side, in one form: `hub (SOURCE, cluster "c"): FIELD: WHY`.
 
 use std::error::Error;
 use std::fmt;
 
-use super::AccessSource;
 use super::fields::{CLUSTER_FIELDS, USER_FIELDS};
 use crate::cluster::Side;
 
@@ -65,39 +64,21 @@ impl Error for BadField {}
 #[derive(Clone, Debug)]
 pub struct Place {
     side: Side,
-    source: AccessSource,
+    /// What has named the file.
+    source: String,
     pub(super) context: Option<String>,
     pub(super) cluster: Option<String>,
     pub(super) user: Option<String>,
 }
 
 impl Place {
-    pub(super) fn new(side: Side, source: &AccessSource) -> Self {
+    pub(super) fn new(side: Side, source: String) -> Self {
         Self {
             side,
-            source: source.clone(),
+            source,
             context: None,
             cluster: None,
             user: None,
-        }
-    }
-
-    /// The flag that chooses another context.
-    pub(super) fn context_flag(&self) -> &'static str {
-        #[cfg(feature = "admin")]
-        if matches!(self.source, AccessSource::Admin(_)) {
-            return "--context";
-        }
-        match self.side {
-            Side::Hub | Side::Shard(_) => "--from-context",
-            Side::Edge => "--to-context",
-        }
-    }
-
-    fn file_flag(&self) -> &'static str {
-        match self.side {
-            Side::Hub | Side::Shard(_) => "--from-kubeconfig",
-            Side::Edge => "--to-kubeconfig",
         }
     }
 
@@ -124,13 +105,7 @@ pub struct AccessError(Box<(Place, BadField)>);
 impl fmt::Display for AccessError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (place, fault) = &*self.0;
-        write!(f, "{} (", place.side)?;
-        match &place.source {
-            AccessSource::Kubeconfig { path, .. } => write!(f, "{}={}", place.file_flag(), path.display())?,
-            AccessSource::InCluster => f.write_str("without --to-kubeconfig, as a pod")?,
-            #[cfg(feature = "admin")]
-            AccessSource::Admin(admin) => write!(f, "{admin}")?,
-        }
+        write!(f, "{} ({}", place.side, place.source)?;
         if let Some((kind, name)) = place.entry(fault.entry) {
             write!(f, ", {kind} {name:?}")?;
         }

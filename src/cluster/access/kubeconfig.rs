@@ -30,10 +30,17 @@ pub(super) struct User {
     pub(super) fields: Vec<String>,
 }
 
+/// Which context of a kubeconfig is wanted, the current one if none is named, and the flag that names one.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) context: Option<&'a str>,
+    pub(crate) flag: &'a str,
+}
+
 impl Parts {
     /// Reads the file and follows the context, the current one if none is wanted. Adds the names that it finds to
     /// `place`.
-    pub(super) fn read(path: &Path, wanted: Option<&str>, place: &mut Place) -> Result<Self, BadField> {
+    pub(super) fn read(path: &Path, wanted: Wanted<'_>, place: &mut Place) -> Result<Self, BadField> {
         let root = parse(path)?;
         Self::of(&root, path, wanted, place, |user, _| Ok(user))
     }
@@ -43,11 +50,11 @@ impl Parts {
     pub(super) fn of(
         root: &Map<String, Value>,
         path: &Path,
-        wanted: Option<&str>,
+        wanted: Wanted<'_>,
         place: &mut Place,
         resolve: impl Fn(Map<String, Value>, &Map<String, Value>) -> Result<Map<String, Value>, BadField>,
     ) -> Result<Self, BadField> {
-        let name = pick_context(root, wanted, place.context_flag())?;
+        let name = pick_context(root, wanted)?;
         place.context = Some(name.clone());
         let mut context = entry(root, "contexts", "context", &name)?.unwrap_or_default();
         tidy(&mut context, CONTEXT_FIELDS, Entry::Context, path)?;
@@ -135,10 +142,10 @@ fn parse_text(text: &str) -> Result<Map<String, Value>, String> {
 }
 
 /// The token in the user entry that a context of a kubeconfig leads to, the current one if none is wanted; or what is wrong.
-pub(crate) fn token_in(text: &str, wanted: Option<&str>) -> Result<SecretString, String> {
+pub(crate) fn token_in(text: &str, wanted: Wanted<'_>) -> Result<SecretString, String> {
     let root = parse_text(text)?;
     let found = || {
-        let context = pick_context(&root, wanted, "--from-context")?;
+        let context = pick_context(&root, wanted)?;
         let context = entry(&root, "contexts", "context", &context)?.unwrap_or_default();
         let user = context.get("user").and_then(Value::as_str).unwrap_or_default();
         entry(&root, "users", "user", user)
@@ -164,7 +171,8 @@ pub(super) fn parse_any(text: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-pub(super) fn pick_context(root: &Map<String, Value>, wanted: Option<&str>, flag: &str) -> Result<String, BadField> {
+pub(super) fn pick_context(root: &Map<String, Value>, wanted: Wanted<'_>) -> Result<String, BadField> {
+    let Wanted { context: wanted, flag } = wanted;
     let known: Vec<&str> = names(root, "contexts").collect();
     let current = match root.get("current-context") {
         None | Some(Value::Null) => None,

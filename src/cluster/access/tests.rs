@@ -18,6 +18,15 @@ fn kubeconfig(cluster: &str, user: &str) -> String {
     )
 }
 
+const HUB: Flags = Flags {
+    kubeconfig: "--from-kubeconfig",
+    context: "--from-context",
+};
+const EDGE: Flags = Flags {
+    kubeconfig: "--to-kubeconfig",
+    context: "--to-context",
+};
+
 /// What gives a kubeconfig that can be used in the place of one with a plugin.
 const GEN: &str = "edge-syncer gen makes a kubeconfig with a token for a hub";
 
@@ -37,7 +46,11 @@ async fn check(text: &str, context: Option<&str>) -> Result<Config, String> {
     let context = context.map(str::to_owned);
     let loaded = load(
         Side::Hub,
-        &AccessSource::Kubeconfig { path, context },
+        &AccessSource::Kubeconfig {
+            path,
+            context,
+            flags: HUB,
+        },
         &Renewed::default(),
     )
     .await;
@@ -225,6 +238,7 @@ async fn waits_for_no_pipe_and_reads_no_endless_file() {
         let source = AccessSource::Kubeconfig {
             path: path.into(),
             context,
+            flags: EDGE,
         };
         let error = load(Side::Edge, &source, &Renewed::default())
             .await
@@ -306,7 +320,11 @@ async fn quotes_the_parser_but_no_value() {
 #[tokio::test]
 async fn says_which_file_is_missing() {
     let path = PathBuf::from("/nonexistent/kubeconfig");
-    let source = AccessSource::Kubeconfig { path, context: None };
+    let source = AccessSource::Kubeconfig {
+        path,
+        context: None,
+        flags: HUB,
+    };
     assert_eq!(
         load(Side::Hub, &source, &Renewed::default())
             .await
@@ -390,8 +408,9 @@ async fn says_which_value_is_bad() {
 #[test]
 fn says_that_this_is_no_pod() {
     let missing = std::env::VarError::NotPresent;
-    let error = in_cluster_error(&InClusterError::ReadEnvironmentVariable(missing));
-    let text = Place::new(Side::Edge, &AccessSource::InCluster)
+    let flag = EDGE.kubeconfig;
+    let error = in_cluster_error(&InClusterError::ReadEnvironmentVariable(missing), flag);
+    let text = Place::new(Side::Edge, AccessSource::InCluster { flag }.to_string())
         .error(error)
         .to_string();
     let (start, end) = (
@@ -451,6 +470,7 @@ fn fuzz_kubeconfig() {
         let source = AccessSource::Kubeconfig {
             path: path.clone(),
             context: None,
+            flags: HUB,
         };
         match runtime.block_on(load(Side::Hub, &source, &Renewed::default())) {
             Ok(access) => drop(server_for_people(&access.config)),
