@@ -89,6 +89,7 @@ impl Configs {
             resource: kind.resource_type(),
             scope: Scope::default(),
             label_selector: None,
+            field_selector: None,
             content: Content::Full,
         });
         while let Some(object) = listing.next().await? {

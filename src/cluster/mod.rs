@@ -65,7 +65,7 @@ pub(crate) use resource::group_version_path;
 pub(crate) use resource::twin;
 pub use resource::{ObjectName, ResourceType, Within, is_path_segment, is_word, may_be_a_crd, qualified};
 pub use stream::{Listing, WATCH_SILENCE, WatchEvent, Watching};
-pub use verbs::{Cluster, Content, ListRequest, NewStatus, OnlyWith, Precondition, Scope};
+pub use verbs::{Cluster, Content, ListRequest, NewStatus, OnlyWith, Operation, Precondition, Scope};
 pub use workspace::Workspaces;
 
 /// Which API server: the id by which all that is known of it is kept, and its name in flags, logs and errors.

@@ -8,6 +8,7 @@ mod request;
 mod review;
 mod tokens;
 mod verdict;
+mod writes;
 mod yaml;
 
 use std::cell::Cell;
@@ -21,6 +22,8 @@ use tokio::sync::Semaphore;
 use self::exchange::{UPLOADS, request as request_for};
 use self::lists::{HALVED_AT_FIRST, named, parameter};
 pub use self::request::{Content, ListRequest, NewStatus, OnlyWith, Precondition, Scope};
+pub use self::writes::Operation;
+use self::writes::pointer;
 use self::yaml::for_yaml;
 use super::contact::{Contact, Probe};
 use super::lanes::Traffic;
@@ -264,11 +267,7 @@ impl Cluster {
             OnlyWith::Uid(uid) => test("/metadata/uid", uid),
             OnlyWith::Annotations(annotations) => annotations
                 .iter()
-                .map(|(key, value)| {
-                    // In a JSON pointer (RFC 6901), `~` and `/` are escaped.
-                    let key = key.replace('~', "~0").replace('/', "~1");
-                    test(&format!("/metadata/annotations/{key}"), value)
-                })
+                .map(|(key, value)| test(&pointer(&["metadata", "annotations", key]), value))
                 .collect(),
         };
         let body = format!(r#"[{test}{{"op":"add","path":"/status","value":{status}}}]"#);

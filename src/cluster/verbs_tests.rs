@@ -69,6 +69,7 @@ fn request() -> ListRequest {
             name: Some("prices".into()),
         },
         label_selector: Some("a=b".into()),
+        field_selector: None,
         content: Content::Full,
     }
 }

@@ -71,6 +71,7 @@ async fn count_copies(edge: &Rc<Cluster>, copies: &CopiesOf, we: &SyncTarget) ->
         resource: resource.clone(),
         scope: Scope::default(),
         label_selector: Some(mark_selector(Direction::Down).into()),
+        field_selector: None,
         content: Content::Metadata,
     });
     let mut count = 0;

@@ -146,6 +146,7 @@ impl Reading {
                 Style::Labelled(labels) => Some(Rc::clone(labels)),
                 Style::Whole | Style::Metadata | Style::LookThenWatch(_) => None,
             },
+            field_selector: None,
             content: match self.style {
                 Style::Whole | Style::Labelled(_) => Content::Full,
                 Style::Metadata | Style::LookThenWatch(_) => Content::Metadata,

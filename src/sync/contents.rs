@@ -84,6 +84,7 @@ pub(super) async fn first_of_type(
         resource: resource.clone(),
         scope,
         label_selector: None,
+        field_selector: None,
         content: Content::Metadata,
     };
     let mut listing = cluster.list(request);

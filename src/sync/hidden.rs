@@ -16,6 +16,7 @@ pub(super) async fn first_hidden(cluster: &Rc<Cluster>, shown: &BTreeSet<String>
         resource: ResourceType::definitions(),
         scope: Scope::default(),
         label_selector: None,
+        field_selector: None,
         content: Content::Metadata,
     });
     let mut hidden = Vec::new();

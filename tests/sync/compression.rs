@@ -83,6 +83,7 @@ async fn large_lists_and_objects_are_a_fraction_of_their_size_on_the_link() {
         resource: ResourceType::config_maps(),
         scope: within(&shop),
         label_selector: None,
+        field_selector: None,
         content: Content::Full,
     };
     let before = moved();

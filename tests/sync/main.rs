@@ -26,3 +26,4 @@ mod upsync;
 mod upsync_limits;
 mod upsync_namespaces;
 mod version_later;
+mod writes;

@@ -24,6 +24,21 @@ pub(super) fn has_kind(answer: &[u8]) -> Result<(), Error> {
 
 /// The answer to a write, if it is about the object that was written: otherwise it is not known whether it was written.
 pub(super) fn about(answer: Bytes, resource: &ResourceType, name: &ObjectName) -> Result<Bytes, Error> {
+    about_one(answer, resource, name, |found| found == &*name.name)
+}
+
+/// The same for an object whose name the server has made, from the one in `like`.
+pub(super) fn about_generated(answer: Bytes, resource: &ResourceType, like: &ObjectName) -> Result<Bytes, Error> {
+    let is_made = |found: &str| found.strip_prefix(&*like.name).is_some_and(|rest| !rest.is_empty());
+    about_one(answer, resource, like, is_made)
+}
+
+fn about_one(
+    answer: Bytes,
+    resource: &ResourceType,
+    name: &ObjectName,
+    is_named: impl Fn(&str) -> bool,
+) -> Result<Bytes, Error> {
     #[derive(Deserialize)]
     struct Wire<'a> {
         #[serde(default, borrow)]
@@ -40,7 +55,7 @@ pub(super) fn about(answer: Bytes, resource: &ResourceType, name: &ObjectName) -
     }
     let wire: Wire<'_> = serde_json::from_slice(&answer).map_err(|_| Error::BadAnswer(first_line(&answer)))?;
     let is_of_kind = wire.kind.is_empty() || wire.kind == resource.kind || wire.kind == "PartialObjectMetadata";
-    if is_of_kind && *wire.metadata.name == *name.name && *wire.metadata.namespace == *name.namespace() {
+    if is_of_kind && is_named(&wire.metadata.name) && *wire.metadata.namespace == *name.namespace() {
         return Ok(answer);
     }
     let found: String = format!("{} {}/{}", wire.kind, wire.metadata.namespace, wire.metadata.name);

@@ -74,8 +74,11 @@ impl Cluster {
     /// The request for a list or watch of the collection, narrowed by its selectors.
     fn read_for(&self, request: &ListRequest, mut query: String, accept: &str) -> Result<http::Request<Bytes>, Error> {
         let scope = &request.scope;
-        if let Some(name) = &scope.name {
-            parameter(&mut query, "fieldSelector", &named(name));
+        let name = scope.name.as_deref().map(named);
+        let fields = [name.as_deref(), request.field_selector.as_deref()];
+        let fields: Vec<&str> = fields.into_iter().flatten().collect();
+        if !fields.is_empty() {
+            parameter(&mut query, "fieldSelector", &fields.join(","));
         }
         if let Some(labels) = &request.label_selector {
             parameter(&mut query, "labelSelector", labels);

@@ -84,6 +84,8 @@ pub struct ListRequest {
     pub scope: Scope,
     /// A label selector, or all labels.
     pub label_selector: Option<Rc<str>>,
+    /// A field selector beside the one that a name in the scope is, or all.
+    pub field_selector: Option<Rc<str>>,
     /// Whole objects or metadata.
     pub content: Content,
 }

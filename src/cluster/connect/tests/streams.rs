@@ -21,6 +21,7 @@ fn config_maps() -> ListRequest {
         resource: ResourceType::config_maps(),
         scope: Scope::default(),
         label_selector: None,
+        field_selector: None,
         content: Content::Full,
     }
 }
