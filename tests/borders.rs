@@ -1,5 +1,6 @@
-//! Which part may use which, as docs/architecture.md says it: nothing imports upward, files do not import each other in
-//! circles, and circles of calls through `self` do not grow.
+//! Which part may use which, as docs/architecture.md says it: nothing imports upward, neither among the parts nor among
+//! the crates that they are to become, files do not import each other in circles, and circles of calls through `self` do
+//! not grow.
 //!
 //! Read from the text of `src/`, without its tests.
 
@@ -10,20 +11,19 @@ use std::path::{Path, PathBuf};
 const ORDER: [&[&str]; 12] = [
     &["bounded", "few", "spelling", "version"],
     &["logging"],
-    &["api", "shutdown"],
-    &["cluster"],
-    &["queue", "leader", "renewal"],
-    &["plan"],
+    &["cluster", "shutdown"],
+    &["queue", "leader", "source", "report", "serve"],
+    &["systemd"],
+    &["api"],
+    &["plan", "renewal"],
     &["sync"],
-    &["source", "report", "permissions"],
-    &["metrics", "serve", "systemd"],
+    &["metrics", "permissions"],
     &["model", "engine", "survey"],
     &["join", "cli"],
     &["sides", "ask", "check", "syncer", "main", "lib", "fuzz"],
 ];
 /// Parts of one row that may use one another, in this order.
-const WITHIN: [(&str, &str); 9] = [
-    ("systemd", "serve"),
+const WITHIN: [(&str, &str); 8] = [
     ("engine", "model"),
     ("survey", "engine"),
     ("survey", "model"),
@@ -35,6 +35,61 @@ const WITHIN: [(&str, &str); 9] = [
 ];
 /// How many files of one folder may call each other in a circle through `self`. It may only fall.
 const CALLS: [(&str, usize); 3] = [("cluster", 2), ("plan", 4), ("model", 34)];
+
+/// A crate that parts are to become.
+struct Crate {
+    name: &'static str,
+    /// Its parts, folders or files. The longest path that fits a file counts.
+    parts: &'static [&'static str],
+    /// The crates that it may use.
+    uses: &'static [&'static str],
+}
+
+/// The crates, the lowest first. What is named nowhere is the syncer's, which is the program and may use all.
+const CRATES: [Crate; 3] = [
+    Crate {
+        name: "kube-lite",
+        parts: &["bounded", "spelling", "logging", "cluster"],
+        uses: &[],
+    },
+    Crate {
+        name: "driver",
+        parts: &[
+            "few",
+            "shutdown",
+            "queue",
+            "leader",
+            "source",
+            "report",
+            "serve",
+            "systemd",
+            "cli/logger",
+        ],
+        uses: &["kube-lite"],
+    },
+    Crate {
+        name: "admin",
+        parts: &["join", "cluster/access/admin", "cluster/access/exec"],
+        uses: &["kube-lite", "driver"],
+    },
+];
+/// The imports that still run upward between them, each a file and the part that it uses: `gen` takes the names of the
+/// config kinds, the permissions of a syncer and what is never synced from the syncer itself. There may be fewer.
+const UPWARD: [(&str, &str); 13] = [
+    ("join", "version"),
+    ("join/client", "api"),
+    ("join/hub", "api"),
+    ("join/manifest", "plan"),
+    ("join/notes", "plan"),
+    ("join/prep", "api"),
+    ("join/register", "api"),
+    ("join/rights", "api"),
+    ("join/rights", "sync"),
+    ("join/scoped", "permissions"),
+    ("join/scoped", "plan"),
+    ("join/scoped", "survey"),
+    ("join/scoped", "sync"),
+];
 
 /// A file of `src/`: its modules from the crate on, and its text without tests and comments.
 struct File {
@@ -110,6 +165,70 @@ fn no_part_uses_one_above_it() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// All that a file uses of the library, as paths from the crate on.
+fn used(File { modules, text }: &File) -> BTreeSet<Vec<String>> {
+    let imports = text.split("use ").skip(1).filter_map(|rest| rest.split_once(';'));
+    let imported = imports.flat_map(|(import, _)| paths_of(import));
+    let named = text.match_indices("crate::").map(|(at, _)| {
+        let end = text[at..].find(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
+        text[at..end.map_or(text.len(), |end| at + end)].to_owned()
+    });
+    imported
+        .chain(named)
+        .filter_map(|path| from_crate(modules, &path))
+        .collect()
+}
+
+/// A path that begins at the crate, or at this module, from the crate on.
+fn from_crate(modules: &[String], path: &str) -> Option<Vec<String>> {
+    let mut words: Vec<&str> = path.split("::").collect();
+    let mut base = match words.first() {
+        Some(&"crate") => Vec::new(),
+        Some(&"super") => modules[..modules.len() - 1].to_vec(),
+        Some(&"self") => modules.to_vec(),
+        _ => return None,
+    };
+    words.remove(0);
+    while words.first() == Some(&"super") {
+        words.remove(0);
+        base.pop();
+    }
+    base.extend(words.iter().map(|word| word.trim().to_owned()));
+    Some(base)
+}
+
+/// The crate that a path belongs to; `None` for the syncer.
+fn crate_of(path: &[String]) -> Option<&'static Crate> {
+    let path = path.join("/") + "/";
+    let all = CRATES.iter().flat_map(|it| it.parts.iter().map(move |part| (it, part)));
+    let fitting = all.filter(|(_, part)| path.starts_with(&format!("{part}/")));
+    fitting.max_by_key(|(_, part)| part.len()).map(|(it, _)| it)
+}
+
+#[test]
+fn no_crate_to_be_uses_one_above_it() {
+    let all = files();
+    let parts: BTreeSet<&str> = ORDER.iter().flat_map(|row| row.iter().copied()).collect();
+    let mut wrong = BTreeSet::new();
+    for file in &all {
+        let Some(own) = crate_of(&file.modules) else { continue };
+        for path in used(file) {
+            let other = crate_of(&path).map_or("syncer", |other| other.name);
+            let is_part = path.first().is_some_and(|part| parts.contains(&**part));
+            if is_part && other != own.name && !own.uses.contains(&other) {
+                wrong.insert((file.modules.join("/"), path[0].clone()));
+            }
+        }
+    }
+    let known: BTreeSet<_> = UPWARD.map(|(file, part)| (file.to_owned(), part.to_owned())).into();
+    let (new, gone) = (&wrong - &known, &known - &wrong);
+    assert!(new.is_empty(), "{new:#?}");
+    assert!(
+        gone.is_empty(),
+        "no longer there, so to be taken out of UPWARD: {gone:#?}"
+    );
+}
+
 /// The files that each file leads to, by their places in the list.
 type Edges = BTreeMap<usize, BTreeSet<usize>>;
 
@@ -178,24 +297,11 @@ fn paths_of(text: &str) -> Vec<String> {
 fn files_do_not_import_each_other_in_circles() {
     let files = files();
     let mut edges = Edges::new();
-    for (from, File { modules, text }) in files.iter().enumerate() {
-        let imports = text.split("use ").skip(1).filter_map(|rest| rest.split_once(';'));
-        for path in imports.flat_map(|(import, _)| paths_of(import)) {
-            let mut words: Vec<&str> = path.split("::").collect();
-            let mut base = match words.first() {
-                Some(&"crate") => Vec::new(),
-                Some(&"super") => modules[..modules.len() - 1].to_vec(),
-                Some(&"self") => modules.clone(),
-                _ => continue,
-            };
-            words.remove(0);
-            while words.first() == Some(&"super") {
-                words.remove(0);
-                base.pop();
-            }
-            base.extend(words.iter().map(|word| word.trim().to_owned()));
+    for (from, file) in files.iter().enumerate() {
+        for path in used(file) {
             // What a folder's own file has for its files is no border between them.
-            let to = file_at(&files, &base).filter(|&to| to != from && !modules.starts_with(&files[to].modules));
+            let is_border = |to: &usize| *to != from && !file.modules.starts_with(&files[*to].modules);
+            let to = file_at(&files, &path).filter(is_border);
             edges.entry(from).or_default().extend(to);
         }
     }
