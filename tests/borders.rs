@@ -74,13 +74,10 @@ const CRATES: [Crate; 3] = [
     },
 ];
 /// The imports that still run upward between them, each a file and the part that it uses: `gen` takes the names of the
-/// config kinds, the permissions of a syncer and what is never synced from the syncer itself. There may be fewer.
-const UPWARD: [(&str, &str); 13] = [
-    ("join", "version"),
+/// config kinds, and the permissions of a syncer, from the syncer itself. There may be fewer.
+const UPWARD: [(&str, &str); 10] = [
     ("join/client", "api"),
     ("join/hub", "api"),
-    ("join/manifest", "plan"),
-    ("join/notes", "plan"),
     ("join/prep", "api"),
     ("join/register", "api"),
     ("join/rights", "api"),

@@ -11,6 +11,7 @@ use super::{duration, logger, set};
 use crate::cluster::access::admin::Admin;
 use crate::cluster::access::server_url;
 use crate::join::{self, Action, Components, Format, Output, Rbac, Settings};
+use crate::version;
 
 /// A week: a lost token is useless after that, and the syncer renews its own after half of it.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(168 * 3600);
@@ -79,6 +80,7 @@ fn read(name: String, mut raw: GenArgs) -> Result<Settings, String> {
         namespace: namespace("--namespace", raw.namespace.as_deref())?,
         hub_url: hub_url(raw.hub_url.as_deref())?,
         hub,
+        user_agent: version::user_agent(),
         mailbox: None,
         is_silent: false,
         name,

@@ -172,6 +172,14 @@ pub fn may_be_a_crd(group: &str) -> bool {
     group.contains('.')
 }
 
+/// The namespaces that every API server creates by itself.
+const OF_EVERY_CLUSTER: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// True for a namespace that every cluster has, and that no manifest may hold: `kubectl delete -f` would delete it.
+pub(crate) fn is_of_every_cluster(namespace: &str) -> bool {
+    OF_EVERY_CLUSTER.contains(&namespace)
+}
+
 /// Types that `OpenShift` serves a second time under groups of its own: group, plural and kind there, and what the
 /// objects are.
 const TWINS: [[(&str, &str, &str); 2]; 5] = {

@@ -26,7 +26,6 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::cluster::access::admin::Admin;
-use crate::version::user_agent;
 use client::Client;
 use hub::{Identity, Wanted};
 use manifest::Values;
@@ -75,6 +74,8 @@ pub struct Settings {
     pub uid: Option<String>,
     /// The hub, as the administrator reaches it.
     pub hub: Admin,
+    /// As what the requests to it say that they come.
+    pub user_agent: String,
     /// Where to find the mailbox workspace, if that is to be found: the hub is another workspace then.
     pub mailbox: Option<Mailbox>,
     /// The hub's URL as the edge reaches it, if that is another one.
@@ -138,7 +139,7 @@ impl Error for JoinError {}
 /// Registers an edge at a hub and writes what it needs; `say` gets lines for people.
 pub async fn run(settings: &Settings, say: fn(&str)) -> Result<(), Box<dyn Error>> {
     let say: fn(&str) = if settings.is_silent { |_| {} } else { say };
-    let mut client = Client::open(&settings.hub, &user_agent(), say).await?;
+    let mut client = Client::open(&settings.hub, &settings.user_agent, say).await?;
     if let Some(url) = settings
         .hub_url
         .as_ref()

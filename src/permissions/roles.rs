@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::{Needed, Permission, Row};
-use crate::cluster::{ObjectName, Side};
-use crate::plan::{is_label, is_of_every_cluster};
+use crate::cluster::{ObjectName, Side, is_of_every_cluster};
+use crate::plan::is_label;
 use crate::sync::own_objects::lease_name;
 
 /// Where the lines of comments end.

@@ -12,13 +12,6 @@ use crate::cluster::{ObjectName, ResourceType};
 pub(super) const FLAG: &str = "--allow-system";
 const SYSTEM: &str = "kube-system";
 const RBAC: &str = "rbac.authorization.k8s.io";
-/// The namespaces that every API server creates by itself.
-const OF_EVERY_CLUSTER: [&str; 4] = ["default", SYSTEM, "kube-public", "kube-node-lease"];
-
-/// True for a namespace that every cluster has, and that no manifest may hold: `kubectl delete -f` would delete it.
-pub(crate) fn is_of_every_cluster(namespace: &str) -> bool {
-    OF_EVERY_CLUSTER.contains(&namespace)
-}
 
 /// The names at the edge that stand for the system and for the syncer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

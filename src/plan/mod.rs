@@ -30,7 +30,6 @@ mod words;
 use std::fmt;
 
 pub use bounds::Bounds;
-pub(crate) use bounds::is_of_every_cluster;
 pub use direction::Direction;
 pub(crate) use filter::is_label;
 pub use filter::{Filter, Rule, RuleError};
