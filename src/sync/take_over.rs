@@ -259,7 +259,10 @@ impl Whose<'_> {
         };
         if keeps_filled_in {
             stay(&of_type(FILLED_IN), &mut taken, &mut rest);
-            stay(&[REPLICAS], &mut taken, &mut rest);
+            // What we have written by a create is from the origin.
+            if owner.manager != FIELD_MANAGER {
+                stay(&[REPLICAS], &mut taken, &mut rest);
+            }
         }
         if is_anybodys {
             stay(&of_type(FILLED_IN_OR_SET), &mut taken, &mut rest);
@@ -611,6 +614,17 @@ mod tests {
         assert_eq!(fields.as_array().unwrap().len(), 1);
         assert_eq!(fields[0]["fieldsV1"], json!({"f:data": {"f:a": {}, "f:b": {}}}));
         assert_eq!(take(Direction::Down), None);
+    }
+
+    // Found by seed 465: what a create had said of the replicas stayed when the origin dropped it.
+    #[test]
+    fn a_number_of_replicas_that_we_have_created_becomes_what_we_apply() {
+        let created = entry("edge-syncer", "Update", &json!({"f:spec": {"f:replicas": {}}}));
+        let object =
+            json!({"metadata": {"name": "a", "resourceVersion": "7", "managedFields": [created, ours()]}}).to_string();
+        let whose = Whose::Reverted(Some(&[]));
+        let patch = take_over(object.as_bytes(), &of("apps", "deployments"), Direction::Up, whose).unwrap();
+        assert!(patch.is_some_and(|patch| patch.contains("f:replicas")));
     }
 
     #[test]
