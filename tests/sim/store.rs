@@ -77,6 +77,8 @@ pub struct Store {
     /// Beginning of every UID given here, so that two stores never give the same.
     uids: String,
     next_uid: u64,
+    /// It has the controllers that put something into each new namespace.
+    pub fills_namespaces: bool,
     /// A built-in type, by its plural, that this side does not serve.
     pub lacks: Option<&'static str>,
     /// Custom types, `resource.group`, that are not served for now, whose objects are kept; and since when.
@@ -93,6 +95,7 @@ impl Store {
             compacted: version,
             uids: uids.to_owned(),
             next_uid: 0,
+            fills_namespaces: false,
             lacks: None,
             hidden: BTreeMap::new(),
         }

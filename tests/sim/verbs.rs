@@ -310,7 +310,7 @@ fn born(store: &mut Store, ty: &Type, key: &Key, mut object: Value, by: Writer<'
         return Rc::new(object);
     }
     let made = store.put(key, object);
-    if ty.is_namespace() {
+    if ty.is_namespace() && store.fills_namespaces {
         store.root_certificate(&key.name);
     }
     made
