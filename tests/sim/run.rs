@@ -253,9 +253,6 @@ impl Run {
         let trap = Rc::new(Trap::default());
         let hub = Server::new(Side::Hub, weather(dice, &trap), Rc::clone(&ledger));
         let edge = Server::new(Side::Edge, weather(dice, &trap), Rc::clone(&ledger));
-        for server in [&hub, &edge] {
-            server.store.borrow_mut().fills_namespaces = true;
-        }
         hub.faces(&edge);
         edge.faces(&hub);
         let polls = dice.f64() < 0.1;

@@ -95,7 +95,7 @@ impl Store {
             compacted: version,
             uids: uids.to_owned(),
             next_uid: 0,
-            fills_namespaces: false,
+            fills_namespaces: true,
             lacks: None,
             hidden: BTreeMap::new(),
         }
