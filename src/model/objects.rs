@@ -223,17 +223,19 @@ impl Model {
             return;
         };
         let origin = &meta.object_name();
-        if is_never_synced(state.origin_type(), meta, Selection::Full) {
-            return;
-        }
+        // Asked last: hardly any origin is without its name.
+        let may_have_one = || !is_never_synced(state.origin_type(), meta, Selection::Full);
         let side = state.plan.direction.origin();
         let for_people = |name: ObjectName| name.of_kind(&state.origin_type().kind).to_string();
-        if let Some((copy, others)) = state.displaced(origin) {
+        if let Some((copy, others)) = state.displaced(origin)
+            && may_have_one()
+        {
             let (origin, copy) = (for_people(origin.clone()), copy.for_people());
             self.report
                 .name_is_taken(side, &origin, Some(&copy), &others.for_people());
         } else if let Some(others) = state.plan.loses_its_name_to(origin)
             && state.plan.selector.selects_all_beside(origin)
+            && may_have_one()
         {
             let (origin, others) = (for_people(origin.clone()), for_people(others));
             self.report.name_is_taken(side, &origin, None, &others);

@@ -174,9 +174,10 @@ pub(super) fn jitter() -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::mpsc::channel;
+
     use super::*;
     use crate::cluster::{Paths, RateLimit, Side};
-    use tokio::sync::mpsc::channel;
 
     fn answer(code: u16) -> Error {
         Error::from_answer(code, None, b"")

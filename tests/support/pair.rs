@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 use http::Method;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::objects::{APPLY_PATCH, Objects, code};
+use super::objects::{APPLY_PATCH, Objects, code, path};
 use super::server::{Server, ServerOptions};
 use super::story::SOON;
 use super::{Syncer, eventually, unique_suffix};
@@ -207,24 +207,24 @@ impl Drop for PairLease {
 /// Installs all of `manifests/crds` and waits until their types are served.
 pub async fn install_crds(objects: &Objects) {
     for (file, document) in crd_documents() {
+        let stem = file.file_stem().and_then(|stem| stem.to_str());
+        let parts = stem.and_then(|stem| stem.split_once('_'));
+        let (group, plural) = parts.expect("files are named after group and plural");
+        let name = format!("{plural}.{group}");
+        let target = path("apiextensions.k8s.io/v1", "customresourcedefinitions", "", &name);
+        let target = format!("{target}?fieldManager=harness&force=true");
         // Applied, since a test before may have left it, and again if that one is still going.
-        let crd = eventually(&format!("{} is there", file.display()), SOON, async || {
+        eventually(&format!("{} is created", file.display()), SOON, async || {
             let body = document.clone().into_bytes();
-            let name = file.file_stem().and_then(|stem| stem.to_str()).expect("files have names");
-            let (group, plural) = name.split_once('_').expect("files are named after group and plural");
-            let target = format!(
-                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{group}?fieldManager=harness&force=true"
-            );
             let applied = objects.send_bytes(Method::PATCH, &target, APPLY_PATCH, body).await;
             let crd = applied.map_err(|error| error.to_string())?;
-            if crd["metadata"]["deletionTimestamp"].is_null() {
-                Ok(crd)
-            } else {
-                Err("the one before is going".to_owned())
-            }
+            let is_there = crd["metadata"]["deletionTimestamp"].is_null();
+            is_there
+                .then_some(())
+                .ok_or_else(|| "the one before is going".to_owned())
         })
         .await;
-        wait_for_crd(objects, crd["metadata"]["name"].as_str().expect("a CRD has a name")).await;
+        wait_for_crd(objects, &name).await;
     }
 }
 
