@@ -19,6 +19,8 @@ mod choices;
 mod configs;
 #[path = "hostile/conflicting.rs"]
 mod conflicting;
+#[path = "hostile/defaults.rs"]
+mod defaults;
 #[path = "hostile/edits.rs"]
 mod edits;
 #[path = "hostile/emptied.rs"]

@@ -57,7 +57,7 @@ impl Model {
         // One that is being deleted has a line when it is gone; one that nothing wants stays as it is.
         if state.inventory.is_wanted(&name) && !is_ending {
             let damped = state.inventory.is_known_contention(&name, now);
-            let message = "a copy was changed by somebody else; it is corrected";
+            let message = "a copy was changed by somebody else; what its origin sets is corrected";
             self.report.drift(side, &copy, (message, &manager, &fields), damped);
         }
         // What has failed is not tried earlier for that.

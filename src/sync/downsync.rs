@@ -13,6 +13,7 @@ use super::conflicting;
 use super::copy_place::{other_origin_of, read_meta};
 use super::emptied;
 use super::job::{Change, Ending, Failure, Job, Outcome, Why, done, done_with, failed, left};
+use super::left_to_others;
 use super::replace::{Replacing, is_ours_alone, make_room};
 use super::take_over::{MOST_VERSIONS, Whose, take_over};
 use crate::api::DOWNSYNC_OVERWRITE;
@@ -177,7 +178,14 @@ async fn apply(
         };
         return replace(hub, edge, job, desired, why).await;
     }
-    match write(edge, job, desired, standing, adopted).await {
+    let is_there = copy.state != CopyState::Absent;
+    let left = if is_there {
+        left_to_others::without_it(hub, edge, job, desired, copy).await?
+    } else {
+        None
+    };
+    let applied = left.as_ref().unwrap_or(desired);
+    match write(edge, job, applied, standing, adopted).await {
         Err(refusal) => match Replacing::after(&refusal, is_another, job, desired).filter(|_| may_go) {
             Some(why) => replace(hub, edge, job, desired, why).await,
             None => Err(failed(Side::Edge, "applying")(refusal)),
@@ -215,8 +223,6 @@ async fn write(
         source: source.as_deref(),
     };
     let at = (standing.copy, standing.version.as_deref());
-    let restarted = without_earlier_restarts(edge, job, desired, at.1).await?;
-    let desired = restarted.as_ref().unwrap_or(desired);
     let (mut object, created) = apply_at(edge, job, desired, at, marks(adopted)).await?;
     let change = match () {
         () if created => Change::Created,
@@ -264,25 +270,6 @@ async fn apply_again(
     let version = Meta::of(&job.copy_at.name, object)?.resource_version;
     let (object, _) = apply_at(edge, job, desired, (Copy::default(), Some(&version)), marks).await?;
     Ok(object)
-}
-
-/// What is applied to a copy whose pods somebody at the edge has restarted later than the hub asked for it: an apply must not
-/// take that back, which would restart them again. `None` if it is all that the hub wants.
-async fn without_earlier_restarts(
-    edge: &Cluster,
-    job: &Job,
-    desired: &Desired,
-    version: Option<&str>,
-) -> Result<Option<Desired>, Error> {
-    if version == Some(NOWHERE) || !desired.restarts_pods() {
-        return Ok(None);
-    }
-    let Address { resource, name } = &job.copy_at;
-    match edge.get(resource, name, Content::Full).await {
-        Ok(copy) => Ok(desired.without_earlier_restarts(&copy)),
-        Err(error) if error.status().is_some() => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 /// Applies to the copy as it was at `version`. Returns the copy, and whether the apply has created it.

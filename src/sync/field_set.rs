@@ -8,6 +8,9 @@ use serde_json::{Map, Value};
 
 use super::canonical::{Token, Tokens};
 
+/// The way to a field: keys as in a field set, out of their quotes.
+pub(super) type Path = Vec<String>;
+
 /// A field set: nodes with their fields by key (as it is written, in quotes), the first one the root.
 #[derive(Clone, Debug)]
 pub(super) struct FieldSet(Vec<BTreeMap<String, usize>>);
@@ -250,6 +253,23 @@ impl FieldSet {
             *self = Self::default();
         }
         is_any
+    }
+
+    /// The ways to the fields that have no others below them, without those that an item of a list is known by.
+    pub(super) fn leaves(&self) -> Vec<Path> {
+        let (mut found, mut open) = (Vec::new(), vec![(0, "", Path::new())]);
+        while let Some((node, at, path)) = open.pop() {
+            for (key, below) in self.fields(node).filter(|(key, _)| !is_of_place(key, at)) {
+                let name = serde_json::from_str(key).unwrap_or_default();
+                let path: Path = path.iter().cloned().chain([name]).collect();
+                if !self.is_leaf(below) {
+                    open.push((below, key, path));
+                } else if is_meant(key, "f:*") {
+                    found.push(path);
+                }
+            }
+        }
+        found
     }
 
     fn is_leaf(&self, node: usize) -> bool {

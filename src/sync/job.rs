@@ -203,6 +203,7 @@ impl Seen {
             adopted: false,
             terminating: false,
             shared: false,
+            others_have_more: false,
             kept: false,
             origin: 0,
             cluster: 0,

@@ -11,6 +11,7 @@
 //! such a client that notes in an annotation what people have given it, the note says whether they have set the field.
 
 mod accounts;
+mod unset;
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -20,6 +21,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::unset::retain_unset;
 use super::managed_fields::{MADE_UP, is_controller};
 use crate::cluster::{Error, ResourceType};
 use crate::plan::Direction;
@@ -258,6 +260,7 @@ struct HubMeta {
 struct Owner {
     manager: String,
     operation: String,
+    api_version: String,
     subresource: String,
     fields_v1: Value,
 }

@@ -50,6 +50,9 @@ const RESTARTED_AT_KEY: &str = "f:kubectl.kubernetes.io/restartedAt";
 /// Where our mark is.
 const OUR_MARK: [&str; 3] = ["f:metadata", "f:annotations", "f:edge.kubestellar.io/owner"];
 
+/// What is no contents of an object.
+pub(super) const NO_CONTENTS: [&[&str]; 2] = [&["f:metadata"], &["f:status"]];
+
 /// More field managers than any object has.
 const MOST_MANAGERS: usize = 1000;
 /// Paths named in a log line.
@@ -158,6 +161,8 @@ pub struct Managers {
     pub by_syncer: bool,
     /// Somebody else than a controller has a field that we have set.
     pub shared: bool,
+    /// Somebody else has contents that we do not apply.
+    pub others_have_more: bool,
 }
 
 impl Default for Managers {
@@ -184,8 +189,30 @@ impl Managers {
         Self {
             by_syncer: owners.is_empty() || owners.iter().any(|owner| is_syncer(&owner.manager)),
             shared: !others.is_empty() && shares(),
+            others_have_more: others_have_more(owners),
         }
     }
+}
+
+fn others_have_more(owners: &[Owner<'_>]) -> bool {
+    let mut theirs = FieldSet::default();
+    for set in owners
+        .iter()
+        .filter(|owner| owner.may_have_the_say())
+        .filter_map(|owner| field_set(owner).ok())
+    {
+        theirs.add(&set);
+    }
+    for path in NO_CONTENTS {
+        theirs.leave_out(path);
+    }
+    if !theirs.is_empty() {
+        let ours = owners.iter().filter(|owner| owner.is_our_apply());
+        for set in ours.filter_map(|owner| field_set(owner).ok()) {
+            theirs.subtract(&set);
+        }
+    }
+    !theirs.is_empty()
 }
 
 /// What we have set in a copy and must not be others' too: all but our mark, by which an entry is known that the server has
@@ -208,6 +235,12 @@ impl Owner<'_> {
     /// `scale`) have set stays theirs.
     pub(super) fn may_share(&self) -> bool {
         self.subresource.is_empty() && self.manager != FIELD_MANAGER && !is_controller(&self.manager)
+    }
+
+    /// True for a writer at the copy's side who may have set what nobody at the origin has: also a controller, and whoever
+    /// scales it.
+    pub(super) fn may_have_the_say(&self) -> bool {
+        self.subresource != "status" && !is_syncer(&self.manager)
     }
 
     /// True if its fields are reverted in a copy of that direction.

@@ -18,6 +18,7 @@ mod hidden;
 pub mod identity;
 pub mod job;
 pub mod kinds;
+mod left_to_others;
 pub mod managed_fields;
 pub mod meta;
 pub mod object;

@@ -126,6 +126,8 @@ pub struct Copy {
     pub terminating: bool,
     /// Others have fields that we have applied too, so that these would stay when the origin drops them.
     pub shared: bool,
+    /// Others have set something in it beside what we apply.
+    pub others_have_more: bool,
     /// Its side keeps it for itself ([`crate::plan::kept`]): it is neither written nor deleted.
     pub kept: bool,
     /// [`origin_hash`] of the object that it was made from; 0 if its marks do not say.
@@ -174,6 +176,7 @@ impl Copy {
             adopted: direction == Direction::Down && meta.annotations.get(ADOPTED).is_some_and(|value| value == "true"),
             terminating: meta.deletion_timestamp.is_some(),
             shared: meta.managers.shared,
+            others_have_more: meta.managers.others_have_more,
             kept: false,
             origin: owner.filter(|_| ours).map_or(0, |owner| origin_hash(owner.origin)),
             cluster: source.map_or(0, |source| origin_hash(source.cluster)),

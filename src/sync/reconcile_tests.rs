@@ -10,6 +10,7 @@ pub(in crate::sync) const OURS: Copy = Copy {
     adopted: false,
     terminating: false,
     shared: false,
+    others_have_more: false,
     kept: false,
     origin: 0,
     cluster: 0,

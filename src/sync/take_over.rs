@@ -11,7 +11,9 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::field_set::FieldSet;
-use super::managed_fields::{Entries, GO_SYNCER, Owner, RevertFrom, field_set, leave_out_restarts, may_be_shared};
+use super::managed_fields::{
+    Entries, GO_SYNCER, NO_CONTENTS, Owner, RevertFrom, field_set, leave_out_restarts, may_be_shared,
+};
 use crate::api::FIELD_MANAGER;
 use crate::cluster::fields::with_fields;
 use crate::cluster::{Error, ResourceType};
@@ -75,8 +77,6 @@ const REPLICAS: &[&str] = &["f:spec", "f:replicas"];
 /// At how many versions of a type entries are taken over in one go.
 pub(super) const MOST_VERSIONS: usize = 3;
 
-/// What is no contents of an object.
-const NO_CONTENTS: [&[&str]; 2] = [&["f:metadata"], &["f:status"]];
 const SECRETS: &[&str] = &["f:secrets"];
 
 /// Whose fields are taken over. Entries of subresources (`status`, `scale`) never are.

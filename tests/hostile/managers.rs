@@ -30,7 +30,7 @@ pub(crate) async fn patch_as(at: &Objects, manager: &str, target: &str, patch: &
 }
 
 /// Creates an object as a field manager.
-async fn create_as(at: &Objects, manager: &str, object: &Value) {
+pub(crate) async fn create_as(at: &Objects, manager: &str, object: &Value) {
     let [api_version, kind, space] = [&object["apiVersion"], &object["kind"], &object["metadata"]["namespace"]]
         .map(|field| field.as_str().expect("it has one"));
     let target = format!("{}?fieldManager={manager}", path(api_version, kind, space, ""));
@@ -461,7 +461,7 @@ async fn what_others_change_at_the_edge_has_a_line_that_names_them() {
     ] {
         patch_as(&edge, manager, &target, &json!({"spec": {"replicas": 5}})).await;
         let line = format!(
-            "reason=CopyDrifted msg=\"a copy was changed by somebody else; it is corrected\" side=edge \
+            "reason=CopyDrifted msg=\"a copy was changed by somebody else; what its origin sets is corrected\" side=edge \
              object=Deployment/{shop}/it manager={manager} fields=spec.replicas"
         );
         syncer.wait_for_log(&line, SOON).await;

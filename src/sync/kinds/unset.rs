@@ -1,0 +1,201 @@
+//! Fields that nobody has set at the origin: the API server there has filled in the default of its schema.
+//!
+//! Where the copy's side has another value there, set by whoever is in charge of it, that is not changed: the origin's is
+//! nobody's wish. As long as nobody has set one, both sides have a value, whichever that is.
+//!
+//! An API server forgets what a manager has set at a version that is served no longer. So a field that is nobody's may
+//! have been wanted all the same, and is left out only where somebody at the copy's side has taken it.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::{Hub, LAST_APPLIED, Owner};
+use crate::cluster::Error;
+use crate::cluster::fields::no_object;
+use crate::plan::Direction;
+use crate::sync::field_set::Path;
+
+/// Leaves of these paths those of fields that an origin has from nobody. It is at `api_version`: who has set something at
+/// another version may have set each.
+pub(crate) fn retain_unset(paths: &mut Vec<Path>, origin: &[u8], api_version: &str) -> Result<(), Error> {
+    let top: BTreeMap<String, &RawValue> = serde_json::from_slice(origin).map_err(|error| no_object(&error))?;
+    let hub = Hub {
+        direction: Direction::Down,
+        top: &top,
+        meta: OnceCell::new(),
+    };
+    let setters = || {
+        let owners = hub.owners().iter();
+        owners.filter(|one| !one.is_controller() && one.subresource != "status")
+    };
+    if hub.owners().is_empty() || setters().any(|one| one.api_version != api_version) {
+        paths.clear();
+        return Ok(());
+    }
+    let note = hub.note();
+    let has_set = |one: &Owner, path: &Path| {
+        one.owns_within(path) && !(one.notes_what_is_wanted() && note.as_ref().is_some_and(|note| !gives(note, path)))
+    };
+    paths.retain(|path| !setters().any(|one| has_set(one, path)));
+    Ok(())
+}
+
+impl Owner {
+    /// Whether it has set the field at that path, or something that the field is a part of.
+    fn owns_within(&self, path: &Path) -> bool {
+        let mut fields = &self.fields_v1;
+        for key in path {
+            fields = &fields[key];
+            match fields {
+                Value::Null => return false,
+                Value::Object(below) if below.is_empty() => return true,
+                _ => {}
+            }
+        }
+        true
+    }
+}
+
+impl Hub<'_> {
+    /// What people have given to a client that notes it.
+    fn note(&self) -> Option<Map<String, Value>> {
+        let note = self.meta().annotations.as_ref()?.get(LAST_APPLIED)?;
+        serde_json::from_str(note).ok()
+    }
+}
+
+/// True if a note has a value at that path, also null, or cannot be followed so far. An item of a list is known by its keys,
+/// of which the note may lack those that have a default.
+fn gives(note: &Map<String, Value>, path: &Path) -> bool {
+    let Some((first, rest)) = path.split_first() else {
+        return true;
+    };
+    let Some(mut at) = first.strip_prefix("f:").and_then(|field| note.get(field)) else {
+        return false;
+    };
+    for key in rest {
+        let below = match (at, key.split_at_checked(2)) {
+            (Value::Object(fields), Some(("f:", field))) => fields.get(field),
+            (Value::Array(items), Some(("k:", keys))) => {
+                let keys: Map<String, Value> = serde_json::from_str(keys).unwrap_or_default();
+                let fits = |item: &&Value| {
+                    keys.iter()
+                        .all(|(key, value)| item.get(key).is_none_or(|has| has == value))
+                };
+                items.iter().find(fits)
+            }
+            (Value::Null, _) => None,
+            _ => return true,
+        };
+        let Some(below) = below else { return false };
+        at = below;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const MODE: &[&str] = &["f:spec", "f:mode"];
+    const PROTOCOL: &[&str] = &["f:spec", "f:ports", r#"k:{"port":80,"protocol":"TCP"}"#, "f:name"];
+
+    fn is_unset(path: &[&str], owners: &Value, note: Option<&Value>) -> bool {
+        let mut metadata = json!({"name": "a", "managedFields": owners});
+        if let Some(note) = note {
+            metadata["annotations"] = json!({LAST_APPLIED: note.to_string()});
+        }
+        let mut paths = vec![path.iter().map(|&key| key.to_owned()).collect()];
+        let origin = json!({"metadata": metadata}).to_string();
+        retain_unset(&mut paths, origin.as_bytes(), "example.org/v1").unwrap();
+        !paths.is_empty()
+    }
+
+    fn owner(manager: &str, operation: &str, fields: &Value) -> Value {
+        json!({"manager": manager, "operation": operation, "apiVersion": "example.org/v1", "fieldsV1": fields})
+    }
+
+    #[test]
+    fn a_field_is_unset_where_no_manager_has_it_or_what_it_is_a_part_of() {
+        let of_others = json!({"f:spec": {"f:size": {}}});
+        let set = json!({"f:spec": {"f:mode": {}}});
+        let within = json!({"f:spec": {}});
+        let in_other_version = json!({"manager": "argocd", "operation": "Apply", "apiVersion": "example.org/v1beta1",
+            "fieldsV1": of_others});
+        let mut status = owner("operator", "Update", &set);
+        status["subresource"] = json!("status");
+        let mut scaled = owner("kube-controller-manager", "Update", &set);
+        scaled["subresource"] = json!("scale");
+        for (owners, expected) in [
+            (json!([owner("argocd", "Apply", &of_others)]), true),
+            (json!([owner("argocd", "Apply", &set)]), false),
+            (json!([owner("argocd", "Apply", &within)]), false),
+            (json!([owner("helm", "Update", &set)]), false),
+            (
+                json!([
+                    owner("argocd", "Apply", &of_others),
+                    owner("kubectl-edit", "Update", &set)
+                ]),
+                false,
+            ),
+            // What a controller of the hub has set is nobody's wish, unless it scales.
+            (
+                json!([
+                    owner("argocd", "Apply", &of_others),
+                    owner("kube-controller-manager", "Update", &set)
+                ]),
+                true,
+            ),
+            (json!([owner("argocd", "Apply", &of_others), scaled]), false),
+            (json!([owner("argocd", "Apply", &of_others), status]), true),
+            // Nothing is known.
+            (json!([]), false),
+            (json!([in_other_version]), false),
+            (json!([owner("before-first-apply", "Update", &set)]), false),
+        ] {
+            assert_eq!(is_unset(MODE, &owners, None), expected, "{owners}");
+        }
+    }
+
+    #[test]
+    fn of_a_client_that_notes_what_it_was_given_the_note_says_what_is_set() {
+        let fields = json!({
+            "f:metadata": {"f:annotations": {"f:kubectl.kubernetes.io/last-applied-configuration": {}}},
+            "f:spec": {"f:mode": {}, "f:ports": {r#"k:{"port":80,"protocol":"TCP"}"#: {"f:name": {}}}},
+        });
+        let owners = json!([owner("kubectl-client-side-apply", "Update", &fields)]);
+        for (path, note, expected) in [
+            (MODE, Some(json!({"spec": {"size": 1}})), true),
+            (MODE, Some(json!({"spec": null})), true),
+            (MODE, Some(json!({})), true),
+            (MODE, Some(json!({"spec": {"mode": "a"}})), false),
+            (MODE, Some(json!({"spec": {"mode": null}})), false),
+            (MODE, Some(json!({"spec": "odd"})), false),
+            (MODE, Some(json!("no object")), false),
+            (MODE, None, false),
+            (PROTOCOL, Some(json!({"spec": {"ports": [{"port": 80}]}})), true),
+            (
+                PROTOCOL,
+                Some(json!({"spec": {"ports": [{"port": 81, "name": "a"}]}})),
+                true,
+            ),
+            (
+                PROTOCOL,
+                Some(json!({"spec": {"ports": [{"port": 80, "name": "a"}]}})),
+                false,
+            ),
+        ] {
+            assert_eq!(is_unset(path, &owners, note.as_ref()), expected, "{path:?} {note:?}");
+        }
+        let edited = json!([
+            owners[0],
+            owner("kubectl-edit", "Update", &json!({"f:spec": {"f:mode": {}}}))
+        ]);
+        assert!(!is_unset(MODE, &edited, Some(&json!({"spec": {}}))));
+    }
+}

@@ -1,0 +1,126 @@
+//! What is not applied over a copy, since its side has the say: fields that somebody there has set and nobody at the origin
+//! has ([`super::kinds::retain_unset`]), and restarts of its pods that are later than the origin's ([`super::restarts`]).
+//!
+//! The copy is read for it only where its managers show that there may be such a field, and the origin only where there
+//! is one.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use super::field_set::Path;
+use super::job::{Failure, Job, failed};
+use super::kinds::retain_unset;
+use super::managed_fields::{Entries, NO_CONTENTS, RevertFrom, field_set};
+use super::object::{Address, Desired};
+use super::ownership::Copy;
+use crate::cluster::{Cluster, Content, Error};
+use crate::plan::Direction;
+
+/// What is applied to a copy that exists; `None` if it is all that the origin has.
+pub(super) async fn without_it(
+    origins: &Cluster,
+    copies: &Cluster,
+    job: &Job,
+    desired: &Desired,
+    standing: Copy,
+) -> Result<Option<Desired>, Failure> {
+    if !desired.restarts_pods() && !standing.others_have_more {
+        return Ok(None);
+    }
+    let Some(copy) = read(copies, &job.copy_at).await? else {
+        return Ok(None);
+    };
+    let without = desired.without_earlier_restarts(&copy);
+    if !standing.others_have_more {
+        return Ok(without);
+    }
+    let theirs = set_by_others(&copy, job, job.policy.reverts(job.selection));
+    let mut paths = theirs.map_err(failed(copies.side(), "reading"))?;
+    let wanted = without.as_ref().unwrap_or(desired);
+    wanted.retain_present(&mut paths);
+    if paths.is_empty() {
+        return Ok(without);
+    }
+    let Some(origin) = read(origins, &job.origin).await? else {
+        return Ok(without);
+    };
+    let unset = retain_unset(&mut paths, &origin, &job.origin.resource.api_version());
+    unset.map_err(failed(origins.side(), "reading"))?;
+    Ok(wanted.without(&paths).or(without))
+}
+
+/// An object as a whole; `None` if its side does not give it: then everything is applied.
+async fn read(side: &Cluster, at: &Address) -> Result<Option<bytes::Bytes>, Failure> {
+    match side.get(&at.resource, &at.name, Content::Full).await {
+        Ok(object) => Ok(Some(object)),
+        Err(error) if error.status().is_some() => Ok(None),
+        Err(error) => Err(failed(side.side(), "reading")(error)),
+    }
+}
+
+/// The fields of a copy that others have set and we do not apply, other than those whose fields are reverted.
+fn set_by_others(copy: &[u8], job: &Job, revert_from: RevertFrom<'_>) -> Result<Vec<Path>, Error> {
+    let version = job.copy_at.resource.api_version();
+    let (mut ours, mut theirs) = (BTreeSet::new(), Vec::new());
+    for (_, owner) in Entries::of(copy)?.iter() {
+        let mut set = field_set(owner)?;
+        if owner.is_our_apply() {
+            ours.extend(set.leaves());
+        } else if owner.may_have_the_say()
+            && !owner.is_taken(Direction::Down, revert_from)
+            && owner.api_version == version
+        {
+            for path in NO_CONTENTS {
+                set.leave_out(path);
+            }
+            theirs.extend(set.leaves());
+        }
+    }
+    theirs.retain(|path| !ours.contains(path));
+    Ok(theirs)
+}
+
+impl Desired {
+    fn contents(&self) -> Option<Value> {
+        serde_json::from_str(&format!("{{{}}}", self.fields.trim_start_matches(','))).ok()
+    }
+
+    /// Leaves of these paths those at which it has a value.
+    fn retain_present(&self, paths: &mut Vec<Path>) {
+        let mut contents = self.contents().unwrap_or_default();
+        paths.retain(|path| {
+            let mut keys = path.iter();
+            keys.try_fold(&mut contents, |at, key| below(at, key)).is_some()
+        });
+    }
+
+    /// The same without the values at these paths; `None` if it has none there.
+    fn without(&self, paths: &[Path]) -> Option<Self> {
+        let mut contents = self.contents()?;
+        let mut is_any = false;
+        for (last, path) in paths.iter().filter_map(|path| path.split_last()) {
+            let Some(at) = path.iter().try_fold(&mut contents, |at, key| below(at, key)) else {
+                continue;
+            };
+            let field = last.strip_prefix("f:").unwrap_or_default();
+            is_any |= at.as_object_mut().is_some_and(|fields| fields.remove(field).is_some());
+        }
+        let contents = contents.as_object().filter(|_| is_any)?;
+        let fields = contents.iter().map(|(key, value)| format!(",{}:{value}", json!(key)));
+        Some(self.with_fields(fields.collect()))
+    }
+}
+
+/// The value under a key of a field set.
+fn below<'v>(at: &'v mut Value, key: &str) -> Option<&'v mut Value> {
+    match (at, key.split_at_checked(2)?) {
+        (Value::Object(fields), ("f:", field)) => fields.get_mut(field),
+        (Value::Array(items), ("k:", keys)) => {
+            let keys: Map<String, Value> = serde_json::from_str(keys).ok()?;
+            let fits = |item: &&mut Value| keys.iter().all(|(key, value)| item.get(key) == Some(value));
+            items.iter_mut().find(fits)
+        }
+        _ => None,
+    }
+}
