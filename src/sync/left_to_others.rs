@@ -51,7 +51,7 @@ pub(super) async fn without_it(
 }
 
 /// An object as a whole; `None` if its side does not give it: then everything is applied.
-async fn read(side: &Cluster, at: &Address) -> Result<Option<bytes::Bytes>, Failure> {
+pub(super) async fn read(side: &Cluster, at: &Address) -> Result<Option<bytes::Bytes>, Failure> {
     match side.get(&at.resource, &at.name, Content::Full).await {
         Ok(object) => Ok(Some(object)),
         Err(error) if error.status().is_some() => Ok(None),
@@ -96,7 +96,7 @@ impl Desired {
     }
 
     /// The same without the values at these paths; `None` if it has none there.
-    fn without(&self, paths: &[Path]) -> Option<Self> {
+    pub(super) fn without(&self, paths: &[Path]) -> Option<Self> {
         let mut contents = self.contents()?;
         let mut is_any = false;
         for (last, path) in paths.iter().filter_map(|path| path.split_last()) {

@@ -36,4 +36,5 @@ mod scripted;
 pub mod status_return;
 pub mod status_writer;
 mod take_over;
+mod undeclared;
 pub mod upsync;

@@ -12,7 +12,8 @@ use super::meta::Meta;
 use super::object::{Address, Desired, Status};
 use super::read::confirm_there;
 use super::retire::{release_kept, retire};
-use super::{downsync, identity, upsync};
+use super::undeclared::MOST_REFUSALS;
+use super::{downsync, identity, undeclared, upsync};
 use crate::cluster::read::not_older;
 use crate::cluster::{Cluster, Content, Error};
 use crate::plan::{Direction, Selection};
@@ -77,11 +78,7 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
         let asked = ask_who_answers(origins, &mut job).await;
         asked.map_err(failed(origins.side(), "identifying the cluster"))?;
     }
-    let brought = match job.direction {
-        Direction::Down => downsync::bring(hub, edge, &job, &desired).await,
-        Direction::Up => upsync::bring(edge, hub, &job, &desired).await,
-    };
-    let outcome = brought?;
+    let outcome = bring(hub, edge, &job, &desired).await?;
     Ok(Outcome {
         desired_hash: desired.hash,
         copy: outcome.copy.or(found),
@@ -89,6 +86,32 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
         waits_for: finalizers(copies, &job, &desired, &outcome.ending).await?,
         ..outcome
     })
+}
+
+/// Makes the copy what the origin's side wants, as far as its own side has such fields.
+async fn bring(hub: &Rc<Cluster>, edge: &Rc<Cluster>, job: &Job, desired: &Rc<Desired>) -> Result<Outcome, Failure> {
+    let origins = match job.direction {
+        Direction::Down => hub,
+        Direction::Up => edge,
+    };
+    let mut declared = Rc::clone(desired);
+    let mut refusals = 0;
+    loop {
+        let brought = match job.direction {
+            Direction::Down => downsync::bring(hub, edge, job, &declared).await,
+            Direction::Up => upsync::bring(edge, hub, job, &declared).await,
+        };
+        let without = match &brought {
+            // A refusal does not name all such fields.
+            Err(refusal) if refusals < MOST_REFUSALS => {
+                undeclared::without_it(origins, job, &declared, &refusal.error).await?
+            }
+            _ => None,
+        };
+        let Some(without) = without else { return brought };
+        declared = Rc::new(without);
+        refusals += 1;
+    }
 }
 
 /// Another cluster than the expected one has answered last. That one may be back by now, and what it has would be marked

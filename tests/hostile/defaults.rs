@@ -8,11 +8,12 @@ use crate::support::Objects;
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{namespace, path};
 use crate::support::stage::{Stage, all_of, own_group, select, stage};
-use crate::support::story::{arrives, becomes, crd, custom_object, drop_crds, install_crd};
+use crate::support::story::{SOON, arrives, becomes, crd, custom_object, drop_crds, install_crd};
 
 in_both_modes!(
     a_default_that_nobody_has_set_at_the_hub_is_left_to_who_sets_it_at_the_edge,
     defaults_of_built_in_types_are_left_to_the_edge,
+    a_new_default_that_the_other_side_lacks_holds_up_nothing,
 );
 
 const NOTE: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -169,6 +170,64 @@ async fn defaults_of_built_in_types_are_left_to_the_edge(flags: Mode) {
             assert_eq!(copy["spec"], expected, "{plural} {name}");
         }
     }
+}
+
+/// An operator is upgraded at one side first.
+async fn a_new_default_that_the_other_side_lacks_holds_up_nothing(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, v1) = own_group(&shop);
+    let upsynced = format!("{group}-up");
+    let up = format!("{upsynced}/v1");
+    let newer = |group: &str| with_defaults(group, "new");
+    let older = |group: &str| {
+        let mut definition = newer(group);
+        let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+        let fields = definition
+            .pointer_mut(spec)
+            .and_then(Value::as_object_mut)
+            .expect("it is there");
+        fields.retain(|field, _| matches!(field.as_str(), "size" | "parallelism" | "items"));
+        let item = fields["items"]
+            .pointer_mut("/items/properties")
+            .and_then(Value::as_object_mut);
+        item.expect("it is there").remove("proto");
+        definition
+    };
+    for (side, down, up) in [
+        (&hub, newer(&group), older(&upsynced)),
+        (&edge, older(&group), newer(&upsynced)),
+    ] {
+        install_crd(&[side], &down).await;
+        install_crd(&[side], &up).await;
+        side.create(&namespace(&shop)).await;
+    }
+    let mut spec = all_of(&shop, &[(&group, "works")]);
+    spec["upsync"] = json!([{"apiGroup": upsynced, "resources": ["works"], "namespaces": [shop], "names": ["*"]}]);
+    select(&hub, &spec).await;
+    let mut syncer = pair.syncer(flags);
+    for (from, to, group, api_version) in [(&hub, &edge, &group, &v1), (&edge, &hub, &upsynced, &up)] {
+        let mut object = custom_object(group, "works", &shop, "it", 1);
+        object["spec"]["items"] = json!([{"name": "a"}]);
+        from.apply_as("argocd", &object).await;
+        let at = [&**api_version, "works", &*shop, "it"];
+        becomes(to, at, "is there", |copy| {
+            copy["spec"]["items"] == json!([{"name": "a"}])
+        })
+        .await;
+        let target = path(api_version, "works", &shop, "it");
+        patch_as(from, "people", &target, &json!({"spec": {"size": 2}})).await;
+        becomes(to, at, "follows", |copy| copy["spec"]["size"] == 2).await;
+        // What somebody wants is not left out silently.
+        patch_as(from, "people", &target, &json!({"spec": {"mode": "wanted"}})).await;
+        syncer
+            .wait_for_log(".spec.mode: field not declared in schema", SOON)
+            .await;
+    }
+    drop_crds(
+        &[&hub, &edge],
+        &[&format!("works.{group}"), &format!("works.{upsynced}")],
+    )
+    .await;
 }
 
 /// Lays one value over another.
