@@ -332,6 +332,14 @@ impl Model {
         without_copies.extend(lacking);
     }
 
+    /// True if there may be copies of a type that was synced once, of which at least the CRD is left at their side if it
+    /// does not serve it just now.
+    pub(super) fn may_have_copies(&self, known: &SyncedType) -> bool {
+        let side = known.direction.copy();
+        self.discovery(side).serves(&known.group, &known.resource)
+            || self.may_have_crd(side, &known.group, &known.resource)
+    }
+
     /// Counts how often in a row a side has confirmed that it lacks the origins of a type. One that it merely does not
     /// serve at the moment keeps its objects as long as its CRD is there; one of another scope is another type.
     fn count_gone(&mut self, side: Side, lacking: &BTreeSet<(String, String)>) {

@@ -70,10 +70,14 @@ impl Record {
         self.saved.is_some().then(|| self.wanted.clone())
     }
 
+    /// The same, one by one; none until it was read.
+    pub(super) fn each_type(&self) -> impl Iterator<Item = &SyncedType> {
+        self.saved.is_some().then_some(&self.wanted).into_iter().flatten()
+    }
+
     /// Those of them whose origins are at the hub.
     fn down(&self) -> impl Iterator<Item = &SyncedType> {
-        let types = self.saved.is_some().then_some(&self.wanted).into_iter().flatten();
-        types.filter(|known| known.direction == Direction::Down)
+        self.each_type().filter(|known| known.direction == Direction::Down)
     }
 
     /// Their names there, `resource.group`.

@@ -268,6 +268,7 @@ impl Model {
         self.types
             .insert(type_id, TypeState::new(planned, filter, self.hashing));
         self.timers.set(Timer::Definitions, self.now);
+        self.ask_about_held(type_id);
         self.start_copy_source(type_id);
     }
 
@@ -354,7 +355,7 @@ impl Model {
         let Some(TypeState { plan, .. }) = self.types.remove(&type_id) else {
             return;
         };
-        self.end_holds_of(type_id, &plan);
+        self.type_is_dropped(type_id, &plan);
         // What is served again may be defined by something that can be deleted.
         let resource = plan.at_hub.qualified();
         if self.definitions.known(&resource) == Some(&DefinedBy::Nothing) {
@@ -403,7 +404,7 @@ fn spend(left: &mut usize, steps: usize) {
     *left = left.saturating_sub(steps);
 }
 
-fn pair_of(plan: &TypePlan) -> Pair {
+pub(super) fn pair_of(plan: &TypePlan) -> Pair {
     let key = |resource: &ResourceType| (resource.group.clone(), resource.resource.clone());
     Pair {
         direction: plan.direction,

@@ -75,6 +75,11 @@ pub(super) struct SourceState {
 }
 
 impl SourceState {
+    /// True if it has completed a list, and none is under way.
+    pub(super) fn has_listed(&self) -> bool {
+        self.list != 0 && !self.listing
+    }
+
     /// The version up to which it has named everything that was there; before its first list, the one up to which that
     /// will name everything.
     pub(super) fn must_have_named(&self) -> u64 {

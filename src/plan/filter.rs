@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fmt;
 
 use super::names::ALL;
-use super::{Bounds, Direction};
+use super::{Bounds, Direction, SyncedType};
 use crate::cluster::{ObjectName, ResourceType, twin};
 use crate::spelling;
 
@@ -181,6 +181,15 @@ impl Filter {
             Rule::AllowNamespace(_) | Rule::DenyNamespace(_) => false,
         };
         self.rules.iter().find(denies).map(|rule| format!("--{rule}"))
+    }
+
+    /// True if a type that was synced before is not allowed any more: its copies are not touched, and not forgotten.
+    pub(crate) fn refuses_synced(&self, known: &SyncedType) -> bool {
+        let (group, resource) = match known.direction {
+            Direction::Down => (&*known.group, &*known.resource),
+            Direction::Up => known.origin(),
+        };
+        self.refuses_named(group, resource).is_some()
     }
 
     fn refuses_namespace(&self, namespace: &str) -> Option<String> {

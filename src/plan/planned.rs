@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::rc::Rc;
 
-use super::{Direction, Naming, Place, Problem, Selector};
+use super::{Direction, Naming, Place, Problem, Selector, SyncedType};
 use crate::cluster::discovery::{GroupVersion, ServedResource};
 use crate::cluster::{ObjectName, ResourceType, Side, qualified};
 
@@ -44,6 +44,24 @@ pub struct Pair {
     pub hub: (String, String),
     /// Group and plural at the edge; the same, unless a conversion says otherwise.
     pub edge: (String, String),
+}
+
+impl Pair {
+    /// What a type that was synced once is in the plan.
+    pub fn of_synced(known: &SyncedType) -> Self {
+        let copies = (known.group.clone(), known.resource.clone());
+        let (group, resource) = known.origin();
+        let origins = (group.to_owned(), resource.to_owned());
+        let (hub, edge) = match known.direction {
+            Direction::Down => (origins, copies),
+            Direction::Up => (copies, origins),
+        };
+        Self {
+            direction: known.direction,
+            hub,
+            edge,
+        }
+    }
 }
 
 /// Whether configs select a type that was synced once.
@@ -212,8 +230,9 @@ impl Unknown {
 }
 
 impl Plan {
-    /// True if the hub serves a type, `resource.group`, of which objects go down.
-    pub fn has_at_hub(&self, resource: &str) -> bool {
+    /// True if the hub serves a type, `resource.group`, of which objects go down; `None` if nothing is planned of it, as
+    /// when the edge does not serve it.
+    pub fn has_at_hub(&self, resource: &str) -> Option<bool> {
         let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
         let first = Pair {
             direction: Direction::Down,
@@ -221,8 +240,8 @@ impl Plan {
             edge: <(String, String)>::default(),
         };
         let from = self.types.range(&first..);
-        let mut of_it = from.take_while(|(pair, _)| (pair.direction, &pair.hub) == (first.direction, &first.hub));
-        of_it.any(|(_, planned)| !planned.gone_at_origin)
+        let of_it = from.take_while(|(pair, _)| (pair.direction, &pair.hub) == (first.direction, &first.hub));
+        of_it.map(|(_, planned)| !planned.gone_at_origin).max()
     }
 
     /// True if the kind of a type, `resource.group`, differs between the sides.

@@ -139,16 +139,18 @@ impl TypeDefinitions {
     }
 
     /// A type is being deleted. If its definition was not known, the one that is being deleted is noted: soon it is
-    /// gone, and what comes after it is another one.
-    pub fn note_withdrawal(&mut self, resource: &str, withdrawal: &Withdrawal) {
+    /// gone, and what comes after it is another one. True if that is news.
+    pub fn note_withdrawal(&mut self, resource: &str, withdrawal: &Withdrawal) -> bool {
         // A type of the core group is only deleted with a whole workspace.
         let is_of_core = !resource.contains('.');
-        if let Withdrawal::Going(Some(uid)) = withdrawal
-            && !is_of_core
-        {
-            let entry = self.known.entry(resource.to_owned());
-            entry.or_insert_with(|| DefinedBy::Uid(uid.clone()));
+        let Withdrawal::Going(Some(uid)) = withdrawal else {
+            return false;
+        };
+        let is_news = !is_of_core && !self.known.contains_key(resource);
+        if is_news {
+            self.known.insert(resource.to_owned(), DefinedBy::Uid(uid.clone()));
         }
+        is_news
     }
 
     /// The copies may still be deleted.

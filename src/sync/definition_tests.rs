@@ -120,7 +120,7 @@ async fn one_that_was_first_seen_as_it_went_is_missed_when_it_is_gone() {
         let gauges = of("example.org");
         let going = Withdrawal::Going(Some("d1".into()));
         assert_eq!(definitions.verify(&hub, &gauges, false).await, Ok(Some(going.clone())));
-        definitions.note_withdrawal("gauges.example.org", &going);
+        assert!(definitions.note_withdrawal("gauges.example.org", &going), "it is news");
         assert_eq!(
             definitions.verify(&hub, &gauges, false).await,
             Ok(Some(expected)),
@@ -219,8 +219,9 @@ fn what_is_of_the_core_group_is_not_known_by_the_workspace_that_is_deleted() {
         if let Some(known) = known {
             definitions.set(resource, DefinedBy::Uid(known.into()));
         }
-        definitions.note_withdrawal(resource, &going);
         let expected = expected.map(|uid| DefinedBy::Uid(uid.into()));
+        let is_news = known.is_none() && expected.is_some();
+        assert_eq!(definitions.note_withdrawal(resource, &going), is_news, "{resource}");
         assert_eq!(definitions.known(resource), expected.as_ref(), "{resource} {known:?}");
     }
 }

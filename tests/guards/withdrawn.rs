@@ -5,16 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::bench::{CONFIRM, EACH_SECOND, confirm, is_held, nothing_is_held};
+use crate::support::lines;
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{code, namespace};
 use crate::support::stage::{Stage, own_group, select, stage};
-use crate::support::story::{SOON, a_while, arrives, crd, custom_object, drop_crds, gone, install_crd, reselect};
+use crate::support::story::{
+    SOON, a_while, arrives, crd, custom_object, drop_crds, gone, install_crd, reselect, serve,
+};
 use crate::support::{Objects, eventually, holds_throughout};
 
 in_both_modes!(
     copies_stay_when_their_crd_is_deleted_and_while_it_is_defined_again_until_that_is_confirmed,
     what_was_defined_again_while_the_syncer_was_down_is_held_for_a_time,
     a_hold_ends_when_all_objects_are_back,
+    a_hold_outlasts_that_the_edge_does_not_serve_the_type_for_a_while,
     that_copies_outlive_their_type_is_said_until_the_hub_has_it_again_also_after_a_restart,
     copies_that_outlive_their_type_go_when_that_is_confirmed_or_nothing_selects_them,
     a_type_that_has_another_scope_for_a_while_is_held_and_synced_again_without_a_restart,
@@ -246,6 +250,35 @@ async fn a_hold_ends_when_all_objects_are_back(flags: Mode) {
         .into_keys()
         .collect();
     assert_eq!(left, BTreeSet::from(["a".to_owned(), "c".to_owned()]));
+    gauges.end().await;
+}
+
+async fn a_hold_outlasts_that_the_edge_does_not_serve_the_type_for_a_while(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let gauges = Gauges::begin(&hub, &edge, &shop).await;
+    let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    let copies = gauges.have_arrived().await;
+    gauges.definition_is_in_record(gauges.name()).await;
+    gauges.withdraw().await;
+    gauges.define_again().await;
+    is_held(&hub, "the-one", REASON, AGAIN).await;
+    let token = is_held(&hub, "the-one", REASON, "3 objects are held").await;
+    serve(&edge, gauges.name(), false).await;
+    syncer.wait_for_log(&lines::not_served("edge", "gauges"), SOON).await;
+    is_held(&hub, "the-one", REASON, AGAIN).await;
+    serve(&edge, gauges.name(), true).await;
+    syncer.wait_for_log("a selected type is served now", SOON).await;
+    assert_eq!(
+        is_held(&hub, "the-one", REASON, "3 objects are held").await,
+        token,
+        "it is the same hold"
+    );
+    gauges.stay(&copies).await;
+    confirm(&hub, "the-one", &token).await;
+    for name in copies.keys() {
+        gone(&edge, &gauges.version, "gauges", &shop, name).await;
+    }
+    nothing_is_held(&hub, "the-one").await;
     gauges.end().await;
 }
 

@@ -1,12 +1,15 @@
 //! What is held now, and the end of holds that hold nothing any more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Condition, Reason};
 use crate::logging::log_line;
-use crate::model::Model;
 use crate::model::inventory::Held;
-use crate::plan::Direction;
+use crate::model::replan::pair_of;
+use crate::model::sources::SourceState;
+use crate::model::{Model, TypeState};
+use crate::plan::{Direction, Pair, SyncedType};
+use crate::source::SourceId;
 
 impl Model {
     /// What the configs say about holds.
@@ -26,6 +29,7 @@ impl Model {
     /// Ends holds that hold nothing any more, since the origins are back or the copies gone.
     pub(in crate::model) fn end_needless_holds(&mut self) {
         self.end_holds_of_cascades_that_came_back();
+        self.end_holds_of_types_without_copies();
         self.end_holds_of_types_that_came_back();
         for direction in [Direction::Down, Direction::Up] {
             self.end_wait_of_deletes(direction);
@@ -39,7 +43,11 @@ impl Model {
     fn end_hold_of_too_many(&mut self, direction: Direction) {
         let hold = self.guard.gates.get(&direction).and_then(|gate| gate.hold.as_ref());
         let is_of_many = hold.is_some_and(|hold| matches!(hold.reason, Reason::TooMany { .. }));
-        if !is_of_many || !self.has_read_all() || self.holds_some_of(direction) {
+        if !is_of_many
+            || !self.has_read_all()
+            || self.holds_some_of(direction)
+            || !self.sees_all(|known| known.direction == direction)
+        {
             return;
         }
         self.guard.gates.entry(direction).or_default().hold = None;
@@ -50,6 +58,28 @@ impl Model {
             direction = direction
         );
         self.holds_have_changed();
+    }
+
+    /// True if nothing that a hold keeps of these types can be out of sight: of each of which there may be copies, they have
+    /// been listed, and the origins too if there are any. A hold belongs to what has happened at the side of the origins.
+    /// So it outlasts that one side does not serve a type for a while, or does not let it be listed.
+    pub(super) fn sees_all(&self, concerns: impl Fn(&SyncedType) -> bool) -> bool {
+        let has_listed = |id: SourceId| self.sources.get(&id).is_some_and(SourceState::has_listed);
+        let has_listed_origins =
+            |state: &TypeState| self.has_listed_origins(state) && state.origin_readers().all(has_listed);
+        let is_seen = |state: &TypeState| {
+            state.copies_listed
+                && state.copy_source.is_some_and(has_listed)
+                && (!state.inventory.may_have_ours() || has_listed_origins(state))
+        };
+        let seen = self.types.values().filter(|state| is_seen(state));
+        let seen: BTreeSet<Pair> = seen.map(|state| pair_of(&state.plan)).collect();
+        let is_denied = |known: &SyncedType| self.settings.filter.refuses_synced(known);
+        let is_out_of_sight = |known: &SyncedType| !seen.contains(&Pair::of_synced(known)) && !is_denied(known);
+        !self
+            .record
+            .each_type()
+            .any(|known| concerns(known) && is_out_of_sight(known))
     }
 
     /// True if a hold on the direction keeps copies, or may turn out to once the lists under way are complete.

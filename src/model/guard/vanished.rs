@@ -27,7 +27,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 /// One such type.
 #[derive(Debug)]
 struct Vanished {
-    /// Its copies at the edge.
+    /// Its copies at the edge; none while the edge does not serve them.
     copies: Vec<CopiesOf>,
     /// Absent as long as it is not known that the hub has it no longer, and that there are copies.
     hold: Option<Hold>,
@@ -52,12 +52,18 @@ pub(crate) type Left = Result<usize, (Side, Error)>;
 
 impl VanishedTypes {
     pub(super) fn due(&self) -> Option<Instant> {
-        self.types.values().filter_map(|known| known.due).min()
+        let seen = self.types.values().filter(|known| !known.copies.is_empty());
+        seen.filter_map(|known| known.due).min()
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = (Direction, &Hold, usize)> {
         let held = self.types.values();
         held.filter_map(|known| Some((Direction::Down, known.hold.as_ref()?, known.objects)))
+    }
+
+    /// True if the hub has the type, `resource.group`, no longer, though it counts as selected.
+    pub(super) fn has(&self, resource: &str) -> bool {
+        self.types.contains_key(resource)
     }
 
     pub(in crate::model) fn let_go(&self) -> &BTreeSet<String> {
@@ -105,20 +111,22 @@ impl Model {
     /// A new plan says which types have vanished, and which no longer. Types that are not in the plan still run: what
     /// is held of them continues to be held.
     pub(in crate::model) fn note_vanished(&mut self, plan: &Plan) {
-        for resource in self.end_let_go(|resource| plan.has_at_hub(resource)) {
+        let let_go = self.guard.vanished.let_go.iter();
+        let back: BTreeSet<String> = let_go.filter(|of| self.is_back(plan, of)).cloned().collect();
+        for resource in self.end_let_go(|resource| back.contains(resource)) {
             self.deselections.is_back(&resource);
         }
-        let known = &mut self.guard.vanished;
-        let is_over = |resource: &String| !plan.vanished.contains_key(resource) && !plan.is_unknown(resource);
-        let over: Vec<String> = known
-            .types
-            .keys()
-            .filter(|resource| is_over(resource))
-            .cloned()
-            .collect();
+        let known = self.guard.vanished.types.keys().filter(|&of| !plan.is_unknown(of));
+        let over: Vec<String> = known.filter(|&of| !plan.vanished.contains_key(of)).cloned().collect();
         for resource in over {
+            if self.is_out_of_sight(plan, &resource) {
+                if let Some(known) = self.guard.vanished.types.get_mut(&resource) {
+                    known.copies.clear();
+                }
+                continue;
+            }
             let why = match () {
-                () if plan.has_at_hub(&resource) => "the hub has the type again",
+                () if self.is_back(plan, &resource) => "the hub has the type again",
                 () if plan.has_another_kind(&resource) => {
                     "the hub has the type again, with another kind; its copies are preserved"
                 }
@@ -132,11 +140,36 @@ impl Model {
         }
         for (resource, copies) in &plan.vanished {
             match self.guard.vanished.types.get_mut(resource) {
-                Some(known) => known.copies.clone_from(copies),
+                Some(known) if known.copies == *copies => {}
+                Some(known) => {
+                    known.copies.clone_from(copies);
+                    known.due = known.due.map(|_| self.now);
+                }
                 None => self.has_vanished(resource, copies),
             }
             self.update_reason(resource);
         }
+    }
+
+    /// True if the hub has a type again as it was. Of one that the edge does not serve, a plan does not say so.
+    fn is_back(&self, plan: &Plan, resource: &str) -> bool {
+        plan.has_at_hub(resource)
+            .unwrap_or_else(|| self.hub_serves(resource) && !plan.has_another_kind(resource))
+    }
+
+    /// True if a plan says nothing of a type that the hub lacks, since the edge does not serve it just now, though its copies
+    /// may be there.
+    fn is_out_of_sight(&self, plan: &Plan, resource: &str) -> bool {
+        let is_planned = plan.has_at_hub(resource).is_some() || plan.has_another_kind(resource);
+        !is_planned
+            && !self.hub_serves(resource)
+            && !self.deselections.proved().contains(resource)
+            && self.may_have_copies_of(resource)
+    }
+
+    fn hub_serves(&self, resource: &str) -> bool {
+        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+        self.discovery(Side::Hub).serves(group, resource)
     }
 
     /// The hub could not say whether people have deselected these types.
@@ -193,12 +226,13 @@ impl Model {
             self.report_holds();
         }
         self.guard.vanished.types.insert(resource.to_owned(), vanished);
+        self.is_held_as_vanished(resource);
     }
 
     /// Asks both sides about the types for which that is due.
     pub(super) fn ask_about_vanished(&mut self, now: Instant) {
         for (resource, known) in &mut self.guard.vanished.types {
-            if known.due.is_none_or(|due| due > now) {
+            if known.copies.is_empty() || known.due.is_none_or(|due| due > now) {
                 continue;
             }
             known.due = None;
@@ -215,6 +249,9 @@ impl Model {
         };
         let now = self.now;
         known.due = Some(now + now.duration_since(known.since).clamp(FIRST_WAIT, LONGEST_WAIT));
+        if known.copies.is_empty() {
+            return; // The edge does not serve it any more.
+        }
         match left {
             Ok(objects) => {
                 known.objects = objects;

@@ -90,7 +90,9 @@ impl Model {
 
     /// A hold for this reason, from now on, which replaces a known one.
     fn hold_still(&mut self, resource: &str, known: Option<TypeHold>, withdrawal: &Withdrawal) -> TypeHold {
-        self.definitions_mut().note_withdrawal(resource, withdrawal);
+        if self.definitions_mut().note_withdrawal(resource, withdrawal) {
+            self.keep_guard_in_record();
+        }
         let redefined = matches!(withdrawal, Withdrawal::Redefined(_));
         let time = if redefined {
             self.settings.delete_limits.grace
@@ -133,7 +135,7 @@ impl Model {
         copied_types(&self.types, resource)
     }
 
-    /// A type is read again, since what is selected of it has changed: the hub is asked again whether it deletes it.
+    /// A type is read, for the first time or again: the hub is asked at once whether it still deletes it.
     pub(in crate::model) fn ask_about_held(&mut self, type_id: TypeId) {
         let now = self.now;
         let resource = self.types.get(&type_id).map(|state| state.plan.at_hub.qualified());
@@ -143,12 +145,43 @@ impl Model {
         }
     }
 
-    /// A type is synced no longer.
-    pub(in crate::model) fn end_holds_of(&mut self, type_id: TypeId, plan: &TypePlan) {
+    /// Nothing of a type is read any more. What the hub has done to it holds its copies all the same, as long as there may
+    /// be some: a side that does not serve it now may serve it again.
+    pub(in crate::model) fn type_is_dropped(&mut self, type_id: TypeId, plan: &TypePlan) {
         self.guard.cascades.remove_type(type_id);
-        let resource = plan.at_hub.qualified();
-        if plan.direction == Direction::Down && self.copied_types(&resource).next().is_none() {
+        self.is_held_as_vanished(&plan.at_hub.qualified());
+    }
+
+    /// Types of which no copies can be left are held no longer.
+    pub(super) fn end_holds_of_types_without_copies(&mut self) {
+        let over = self.guard.types.where_it(|resource, _| {
+            let is_read = self.copied_types(resource).next().is_some();
+            !is_read && !self.may_have_copies_of(resource)
+        });
+        for resource in over {
             self.guard.types.0.remove(&resource);
+            log_line!(
+                Info,
+                HoldEnded,
+                "no copies of the type are left, deletes are not held any more",
+                resource = resource
+            );
+            self.report_holds();
+        }
+    }
+
+    /// True if there may be copies of a type of the hub, `resource.group`, whatever types conversions make of it.
+    pub(super) fn may_have_copies_of(&self, resource: &str) -> bool {
+        let mut known = self.record.each_type();
+        known.any(|known| {
+            (known.direction, &*known.qualified_origin()) == (Direction::Down, resource) && self.may_have_copies(known)
+        })
+    }
+
+    /// Once nothing is read of a type that the hub has no longer, it is held as that, and not twice.
+    pub(super) fn is_held_as_vanished(&mut self, resource: &str) {
+        if self.guard.vanished.has(resource) && self.copied_types(resource).next().is_none() {
+            self.guard.types.0.remove(resource);
         }
     }
 
@@ -165,22 +198,23 @@ impl Model {
         let is_over = |_: &str, known: &TypeHold| known.hold.until.is_some_and(|until| until <= now);
         let over = self.guard.types.where_it(is_over);
         for resource in over {
-            match self.guard.types.0.get_mut(&resource) {
-                Some(known) if matches!(known.withdrawal, Withdrawal::Going(_)) => {
-                    known.hold.until = None;
-                    self.ask_for_withdrawal(&resource);
-                }
+            match self.guard.types.0.get(&resource) {
+                Some(known) if matches!(known.withdrawal, Withdrawal::Going(_)) => self.ask_for_withdrawal(&resource),
                 _ => self.release_type(&resource, "the time is over", Permit::Needed),
             }
         }
     }
 
+    /// Asks whether the hub still deletes a type: later, as long as nothing is read of it.
     fn ask_for_withdrawal(&mut self, resource: &str) {
-        let Some((_, state)) = self.copied_types(resource).next() else {
-            return;
-        };
-        let (origin, gone) = (state.origin_type().clone(), state.plan.gone_at_origin);
-        self.request(Request::Verify(origin, gone, Rc::clone(&self.definitions)));
+        let (_, state) = self.copied_types(resource).next().unzip();
+        let question = state.map(|state| (state.origin_type().clone(), state.plan.gone_at_origin));
+        if let Some(known) = self.guard.types.0.get_mut(resource) {
+            known.hold.until = Some(self.now + ASK_AGAIN).filter(|_| question.is_none());
+        }
+        if let Some((origin, gone)) = question {
+            self.request(Request::Verify(origin, gone, Rc::clone(&self.definitions)));
+        }
     }
 
     /// The hub has been asked whether a type is still being deleted.
@@ -243,18 +277,13 @@ impl Model {
 
     /// Types that were defined again and whose objects are all back are held no longer.
     pub(super) fn end_holds_of_types_that_came_back(&mut self) {
-        let is_back = |state: &TypeState| {
-            let mut origins = state.origin_readers().filter_map(|id| self.sources.get(&id));
-            state.copies_listed
-                && self.has_listed_origins(state)
-                && origins.all(|source| !source.listing)
-                && !state.inventory.has_suspects()
-                // One may be hidden, without its label.
-                && !state.inventory.has_held(Held::All)
-        };
+        // One may be hidden, without its label.
+        let is_back = |state: &TypeState| !state.inventory.has_suspects() && !state.inventory.has_held(Held::All);
         let back = self.guard.types.where_it(|resource, known| {
             let is_redefined = matches!(known.withdrawal, Withdrawal::Redefined(_));
-            is_redefined && self.copied_types(resource).all(|(_, state)| is_back(state))
+            is_redefined
+                && self.copied_types(resource).all(|(_, state)| is_back(state))
+                && self.sees_all(|known| known.direction == Direction::Down && known.qualified_origin() == resource)
         });
         for resource in back {
             if let Some(known) = self.guard.types.0.remove(&resource) {

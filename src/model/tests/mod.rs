@@ -12,6 +12,7 @@ mod heartbeat;
 mod holds;
 mod identity;
 mod one_cluster;
+mod out_of_sight;
 mod outages;
 mod reading;
 mod record;

@@ -7,7 +7,7 @@ use super::{Draft, Resolver};
 use crate::cluster::qualified;
 use crate::plan::bounds::FLAG;
 use crate::plan::names::ALL;
-use crate::plan::wanted::{Entry, Objects, SyncedType, Types, Wanted};
+use crate::plan::wanted::{Entry, Objects, Types, Wanted};
 use crate::plan::words::{is_never_synced, is_never_synced_unnamed};
 use crate::plan::{Direction, Place, steps};
 
@@ -75,15 +75,6 @@ impl Resolver<'_> {
             self.plan.denied.insert(qualified(group, name), why);
         }
         true
-    }
-
-    /// The same of a type that was synced before: its copies are not touched, and not forgotten.
-    pub(super) fn denies_what_was_synced(&self, known: &SyncedType) -> bool {
-        let (group, resource) = match known.direction {
-            Direction::Down => (&*known.group, &*known.resource),
-            Direction::Up => known.origin(),
-        };
-        self.filter.refuses_named(group, resource).is_some()
     }
 
     /// The same of a type that is about to be planned, by its type at the edge.

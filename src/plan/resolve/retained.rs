@@ -117,7 +117,7 @@ impl<'a> Resolver<'a> {
             Direction::Down => (of_group, known.group.as_str()),
             Direction::Up => (known.group.as_str(), of_group),
         };
-        if self.denies_what_was_synced(known) {
+        if self.filter.refuses_synced(known) {
             return;
         }
         let both_know = self.knows(Side::Hub, hub_group, version) & self.knows(Side::Edge, edge_group, version);
