@@ -42,10 +42,11 @@ const CONTROLLERS: [&str; 10] = [
     "openshift-controller-manager",
 ];
 
-/// The annotation of a pod template by which people restart its pods (`kubectl rollout restart`): an operation, and no change
-/// of what they run.
-pub(super) const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
-const RESTARTED_AT_KEY: &str = "f:kubectl.kubernetes.io/restartedAt";
+/// The fields of a spec by which people restart pods, each a time: the annotation of a pod template (`kubectl rollout
+/// restart`), and what Argo Rollouts has instead (`kubectl argo rollouts restart`). An operation, and no change of what they
+/// run.
+pub(super) const RESTARTS: [&str; 2] = ["kubectl.kubernetes.io/restartedAt", "restartAt"];
+const RESTART_KEYS: [&str; 2] = ["f:kubectl.kubernetes.io/restartedAt", "f:restartAt"];
 
 /// Where our mark is.
 const OUR_MARK: [&str; 3] = ["f:metadata", "f:annotations", "f:edge.kubestellar.io/owner"];
@@ -284,14 +285,16 @@ impl Owner<'_> {
             leave_out_restarts(&mut fields).then(|| Cow::Owned(fields.render()))
         };
         // A restart is rare: most need not be parsed.
-        let restarts = text.contains(RESTARTED_AT);
+        let restarts = RESTART_KEYS.iter().any(|key| text.contains(key));
         Some(restarts.then(without).flatten().unwrap_or(Cow::Borrowed(text)))
     }
 }
 
 /// Leaves out what restarts pods. True if there was any.
 pub(super) fn leave_out_restarts(fields: &mut FieldSet) -> bool {
-    fields.leave_out_below_key("f:spec", RESTARTED_AT_KEY)
+    RESTART_KEYS
+        .map(|key| fields.leave_out_below_key("f:spec", key))
+        .contains(&true)
 }
 
 /// The managers of an object, and its resource version: what a patch of the managers is made from.
@@ -341,13 +344,25 @@ pub fn last_writer(object: &[u8]) -> Option<(String, String)> {
         .managed_fields
         .iter()
         .filter(|entry| text(entry, "manager") != FIELD_MANAGER && text(entry, "subresource") != "status");
-    let last = others.max_by_key(|entry| text(entry, "time").to_owned())?;
-    let mut fields = last["fieldsV1"].clone();
-    // A controller without a subresource for it writes the status too, which is no drift.
-    fields.as_object_mut().and_then(|fields| fields.remove("f:status"));
+    let drifts = others.filter_map(|entry| Some((entry, fields_of_drift(entry)?)));
+    let (last, fields) = drifts.max_by_key(|(entry, _)| text(entry, "time").to_owned())?;
     let mut paths = Vec::new();
     collect_paths(&fields, &mut String::new(), &mut paths);
     Some((text(last, "manager").to_owned(), paths.join(",")))
+}
+
+/// The fields of an entry that may be drift; `None` if it does no more than restart pods.
+fn fields_of_drift(entry: &Value) -> Option<Value> {
+    let mut fields = entry["fieldsV1"].clone();
+    if let Some(mut set) = FieldSet::parse(&fields.to_string())
+        && leave_out_restarts(&mut set)
+    {
+        fields = serde_json::from_str(&set.render()).ok()?;
+        fields.as_object().filter(|fields| !fields.is_empty())?;
+    }
+    // A controller without a subresource for it writes the status too, which is no drift.
+    fields.as_object_mut().and_then(|fields| fields.remove("f:status"));
+    Some(fields)
 }
 
 fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
@@ -449,10 +464,17 @@ pub(super) mod tests {
         assert_ne!(marks_of(&copy(&[robbed])), base);
     }
 
-    fn restarted(manager: &str, more: &Value) -> Value {
+    /// The managed fields of a spec in which this restarts pods, and of nothing else.
+    fn restart(key: &str) -> Value {
+        match key {
+            "f:restartAt" => json!({key: {}}),
+            _ => json!({"f:template": {"f:metadata": {"f:annotations": {".": {}, key: {}}}}}),
+        }
+    }
+
+    fn restarted(manager: &str, key: &str, more: &Value) -> Value {
         let mut fields = more.clone();
-        let annotations = json!({".": {}, RESTARTED_AT_KEY: {}});
-        fields["f:spec"] = json!({"f:template": {"f:metadata": {"f:annotations": annotations}}});
+        fields["f:spec"] = restart(key);
         entry(manager, "Update", &fields)
     }
 
@@ -464,25 +486,51 @@ pub(super) mod tests {
             let object = json!({"metadata": {"name": "a", "managedFields": entries}}).to_string();
             marks(object.as_bytes(), Direction::Down, Some(&patterns)).unwrap()
         };
-        let with = |annotations: Value| {
-            let template = json!({"f:metadata": {"f:annotations": annotations}, "f:x": {}});
-            entry("edge-syncer", "Apply", &json!({"f:spec": {"f:template": template}}))
-        };
+        let applied = |spec: Value| entry("edge-syncer", "Apply", &json!({"f:spec": spec}));
         let base = marks_of(&[ours()]);
-        assert_eq!(marks_of(&[ours(), restarted("kubectl-rollout", &json!({}))]), base);
-        assert_ne!(
-            marks_of(&[ours(), restarted("kubectl-edit", &json!({"f:data": {"f:b": {}}}))]),
-            base
-        );
-        // Also where the hub has asked for one before.
-        let (before, after) = (with(json!({RESTARTED_AT_KEY: {}})), with(json!({})));
-        assert_eq!(
-            marks_of(std::slice::from_ref(&before)),
-            marks_of(&[with(json!({RESTARTED_AT_KEY: {}}))])
-        );
-        let without = with(json!({RESTARTED_AT_KEY: {}, "f:y": {}}));
-        assert_ne!(marks_of(&[without]), marks_of(&[before]));
-        assert_ne!(marks_of(&[after]), base);
+        for key in RESTART_KEYS {
+            assert_eq!(marks_of(&[ours(), restarted("kubectl-rollout", key, &json!({}))]), base);
+            let more = json!({"f:data": {"f:b": {}}});
+            assert_ne!(marks_of(&[ours(), restarted("kubectl-edit", key, &more)]), base);
+            // Also where the hub has asked for one before.
+            let (mut before, after) = (restart(key), json!({"f:replicas": {}}));
+            before["f:replicas"] = json!({});
+            assert_eq!(
+                marks_of(&[applied(after)]),
+                marks_of(&[applied(before.clone())]),
+                "{key}"
+            );
+            before["f:paused"] = json!({});
+            assert_ne!(
+                marks_of(&[applied(before)]),
+                marks_of(&[applied(restart(key))]),
+                "{key}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_restart_that_stays_is_not_named_for_what_is_corrected() {
+        let edited = entry("kubectl-edit", "Update", &json!({"f:data": {"f:b": {}}}));
+        let late = |mut entry: Value| {
+            entry["time"] = json!("2026-01-02T00:00:00Z");
+            entry
+        };
+        let named = |entries: &[Value]| {
+            let object = json!({"metadata": {"name": "a", "managedFields": entries}}).to_string();
+            last_writer(object.as_bytes())
+        };
+        for key in RESTART_KEYS {
+            let restart = late(restarted("kubectl-rollout", key, &json!({})));
+            let both = late(restarted("kubectl-rollout", key, &json!({"f:data": {"f:c": {}}})));
+            let by = |manager: &str, fields: &str| Some((manager.to_owned(), fields.to_owned()));
+            assert_eq!(
+                named(&[ours(), edited.clone(), restart.clone()]),
+                by("kubectl-edit", "data.b")
+            );
+            assert_eq!(named(&[ours(), edited.clone(), both]), by("kubectl-rollout", "data.c"));
+            assert_eq!(named(&[ours(), restart]), None);
+        }
     }
 
     // Found from outside: as the docs of Kubernetes give it, `[{}]` empties the list. The server then names all fields for

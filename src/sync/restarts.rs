@@ -1,17 +1,17 @@
-//! Restarts of pods: people ask for one by an annotation of the pod template (`kubectl rollout restart`), at the hub or at the
-//! edge. It is an operation, no content: the later one counts, wherever it was asked for, and an earlier one must not be
+//! Restarts of pods: people ask for one by an annotation of the pod template (`kubectl rollout restart`) or a field of the spec
+//! (Argo Rollouts), at the hub or at the edge. It is an operation, no content: the later one counts, wherever it was asked for, and an earlier one must not be
 //! applied over it, which would restart the pods once more.
 
 use serde_json::{Map, Value, json};
 
-use super::managed_fields::RESTARTED_AT;
+use super::managed_fields::RESTARTS;
 use super::object::Desired;
 use crate::cluster::since_1970_of;
 
 impl Desired {
     /// True if it may ask for a restart.
     pub(super) fn restarts_pods(&self) -> bool {
-        self.fields.contains(RESTARTED_AT)
+        RESTARTS.iter().any(|name| self.fields.contains(&format!("{name:?}")))
     }
 
     /// The same without the restarts that are earlier than those of the copy; `None` if none is.
@@ -28,16 +28,13 @@ impl Desired {
 
 fn leave_out_earlier(wanted: &mut Value, found: &Value, is_any: &mut bool) {
     let Value::Object(fields) = wanted else { return };
-    let is_earlier = |wanted: &Value| {
-        let times = wanted
-            .as_str()
-            .and_then(seconds)
-            .zip(found[RESTARTED_AT].as_str().and_then(seconds));
-        times.is_some_and(|(wanted, found)| wanted < found)
-    };
-    if fields.get(RESTARTED_AT).is_some_and(is_earlier) {
-        fields.remove(RESTARTED_AT);
-        *is_any = true;
+    for name in RESTARTS {
+        let time = |value: Option<&Value>| value.and_then(Value::as_str).and_then(seconds);
+        let times = time(fields.get(name)).zip(time(found.get(name)));
+        if times.is_some_and(|(wanted, found)| wanted < found) {
+            fields.remove(name);
+            *is_any = true;
+        }
     }
     for (name, value) in fields {
         if let Some(found) = found.get(name) {
@@ -89,10 +86,16 @@ mod tests {
 
     #[test]
     fn an_earlier_restart_is_not_applied_over_a_later_one() {
-        let workload = |at: Option<&str>| {
-            let annotations = at.map_or(json!({"x": "1"}), |at| json!({"x": "1", RESTARTED_AT: at}));
-            json!({"metadata": {"namespace": "shop", "name": "a"},
-                "spec": {"replicas": 2, "template": {"metadata": {"annotations": annotations}}}})
+        let workload = |name: &str, at: Option<&str>| {
+            let mut spec = json!({"replicas": 2, "template": {"metadata": {"annotations": {"x": "1"}}}});
+            if let Some(at) = at {
+                let place = match name {
+                    "restartAt" => &mut spec,
+                    _ => &mut spec["template"]["metadata"]["annotations"],
+                };
+                place[name] = json!(at);
+            }
+            json!({"metadata": {"namespace": "shop", "name": "a"}, "spec": spec})
         };
         let address = Address {
             resource: ResourceType::config_maps(),
@@ -107,17 +110,20 @@ mod tests {
             (None, Some(late), false),
             (Some("when?"), Some(late), false),
         ] {
-            let origin = workload(wanted).to_string();
-            let desired = Desired::from_origin(Direction::Down, &address, &address, Selection::Full, origin.as_bytes());
-            let desired = desired.unwrap().unwrap();
-            assert_eq!(desired.restarts_pods(), wanted.is_some());
-            let without = desired.without_earlier_restarts(workload(found).to_string().as_bytes());
-            assert_eq!(without.is_some(), is_left_out, "{wanted:?} {found:?}");
-            if let Some(without) = without {
-                let spec = without.fields.strip_prefix(",\"spec\":").unwrap();
-                let spec: Value = serde_json::from_str(spec).unwrap();
-                assert_eq!(spec, workload(None)["spec"]);
-                assert_eq!(without.hash, desired.hash, "what the hub wants is the same");
+            for name in RESTARTS {
+                let origin = workload(name, wanted).to_string();
+                let desired =
+                    Desired::from_origin(Direction::Down, &address, &address, Selection::Full, origin.as_bytes());
+                let desired = desired.unwrap().unwrap();
+                assert_eq!(desired.restarts_pods(), wanted.is_some());
+                let without = desired.without_earlier_restarts(workload(name, found).to_string().as_bytes());
+                assert_eq!(without.is_some(), is_left_out, "{wanted:?} {found:?}");
+                if let Some(without) = without {
+                    let spec = without.fields.strip_prefix(",\"spec\":").unwrap();
+                    let spec: Value = serde_json::from_str(spec).unwrap();
+                    assert_eq!(spec, workload(name, None)["spec"]);
+                    assert_eq!(without.hash, desired.hash, "what the hub wants is the same");
+                }
             }
         }
     }
