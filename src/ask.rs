@@ -5,11 +5,12 @@ use std::fmt;
 use std::rc::Rc;
 
 use crate::cli::{RbacOptions, Settings};
-use crate::cluster::{Cluster, Error, Side};
+use crate::cluster::{Cluster, Error};
 use crate::model::OneCluster;
 use crate::permissions::{Situation, needed, roles};
 use crate::renewal::Keep;
 use crate::report::{about_no_api, advice};
+use crate::side::Side;
 use crate::sides;
 use crate::survey::{Survey, View, survey};
 use crate::sync::identity;
@@ -30,7 +31,7 @@ pub(crate) struct CannotAsk {
 impl CannotAsk {
     pub(crate) fn new(cluster: &Cluster, error: Error) -> Self {
         Self {
-            side: cluster.side(),
+            side: Side::of(cluster),
             address: cluster.standing().place.address.clone(),
             advice: advice_of_server(&error, cluster),
             error,

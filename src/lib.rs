@@ -22,6 +22,7 @@ pub mod cluster;
 #[cfg(feature = "admin")]
 pub mod join;
 pub mod plan;
+pub mod side;
 pub mod source;
 
 pub mod queue;

@@ -8,10 +8,10 @@ use std::fmt::{Display, Write as _};
 use std::time::Duration;
 
 use crate::api::HOLD_REASONS;
-use crate::cluster::Side;
 use crate::logging::times::date_and_time;
 use crate::plan::Direction;
 use crate::report::Counters;
+use crate::side::Side;
 use crate::version;
 
 /// What comes before every name.

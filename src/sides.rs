@@ -6,8 +6,9 @@ use crate::api::FIELD_MANAGER;
 use crate::cli::Settings;
 use crate::cluster::access::Renewed;
 use crate::cluster::reload::Reloading;
-use crate::cluster::{Cluster, RateLimit, Side};
+use crate::cluster::{Cluster, RateLimit};
 use crate::logging::log_line;
+use crate::side::Side;
 use crate::version;
 
 /// Hub and edge, as the settings describe them.
@@ -20,10 +21,17 @@ pub(crate) async fn open_both(settings: &Settings) -> Result<[Cluster; 2], Box<d
 pub(crate) async fn open(side: Side, settings: &Settings) -> Result<Cluster, Box<dyn StdError>> {
     let (source, limit) = match side {
         Side::Edge => (&settings.edge, edge_limit(settings)),
-        Side::Hub | Side::Shard(_) => (&settings.hub, RateLimit::new(settings.rate)),
+        Side::Hub => (&settings.hub, RateLimit::new(settings.rate)),
     };
-    let server = Reloading::open_with(side, source.clone(), renewed(side, settings), version::user_agent()).await?;
-    let cluster = Cluster::new(side, Box::new(server), limit, FIELD_MANAGER);
+    let server = Reloading::open_with(
+        side.word(),
+        source.clone(),
+        renewed(side, settings),
+        version::user_agent(),
+    )
+    .await?;
+    let cluster = Cluster::new(side.word(), Box::new(server), limit, FIELD_MANAGER);
+    let cluster = if side == Side::Edge { cluster.nearby() } else { cluster };
     let server = cluster.standing().place.address.clone();
     log_line!(
         Info,

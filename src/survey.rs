@@ -12,11 +12,12 @@ use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
 use crate::api::{GROUP, SYNC_TARGET_NAME, SYNC_TARGET_UID, VERSION};
 use crate::cluster::discovery::{self, Discovery, GroupVersion, Served};
-use crate::cluster::{Cluster, Content, Error, ListRequest, Scope, Side};
+use crate::cluster::{Cluster, Content, Error, ListRequest, Scope};
 use crate::engine::record;
 use crate::model::effect::{ConfigKind, Names};
 use crate::permissions::Situation;
 use crate::plan::{Filter, Place, Plan, Wanted};
+use crate::side::Side;
 use crate::sync::definition::{Hub, ask_hub};
 use crate::sync::meta::Meta;
 use crate::sync::ownership::SyncTarget;
@@ -187,7 +188,7 @@ impl Survey {
                 if self.needs_groups(side) {
                     is_complete = false;
                     let groups = discovery::groups(cluster).await;
-                    self.of(side).groups = Some(groups.map_err(|error| (cluster.side(), error))?);
+                    self.of(side).groups = Some(groups.map_err(|error| (Side::of(cluster), error))?);
                 }
                 for group_version in self.questions(side) {
                     is_complete = false;
@@ -204,7 +205,7 @@ impl Survey {
     fn of(&mut self, side: Side) -> &mut Discovery {
         match side {
             Side::Edge => &mut self.edge,
-            Side::Hub | Side::Shard(_) => &mut self.hub,
+            Side::Hub => &mut self.hub,
         }
     }
 
@@ -212,7 +213,7 @@ impl Survey {
     pub(crate) fn discovery(&self, side: Side) -> &Discovery {
         match side {
             Side::Edge => &self.edge,
-            Side::Hub | Side::Shard(_) => &self.hub,
+            Side::Hub => &self.hub,
         }
     }
 
@@ -245,7 +246,7 @@ impl Survey {
     async fn ask(&mut self, side: Side, cluster: &Cluster, group_version: GroupVersion) -> Result<(), (Side, Error)> {
         let served = match discovery::discover(cluster, &group_version).await {
             Ok(served) => served,
-            Err(error) if error.is_unreachable() || error.is_unauthorized() => return Err((cluster.side(), error)),
+            Err(error) if error.is_unreachable() || error.is_unauthorized() => return Err((Side::of(cluster), error)),
             Err(error) => {
                 let (group, version) = &group_version;
                 self.unreported.push((side, format!("{group}/{version}"), error));

@@ -8,7 +8,7 @@ use tokio::sync::mpsc::Receiver;
 use tokio::task::LocalSet;
 
 use crate::cli::{Settings, logger};
-use crate::cluster::{Cluster, ObjectName, Side, reload};
+use crate::cluster::{Cluster, ObjectName, reload};
 use crate::engine::{self, Clusters};
 use crate::leader::{self, Candidacy};
 use crate::logging::log_line;
@@ -16,6 +16,7 @@ use crate::logging::times;
 use crate::model::{self, OneCluster};
 use crate::serve::{self, Desk};
 use crate::shutdown::Shutdown;
+use crate::side::Side;
 use crate::sync::job::Policy;
 use crate::sync::own_objects::lease_name;
 use crate::systemd::Manager;

@@ -14,9 +14,9 @@ mod types;
 
 use bench::Bench;
 use cases::CASES;
-use edge_syncer::cluster::Side;
 use edge_syncer::cluster::access::{AccessSource, Flags};
 use edge_syncer::cluster::reload::Reloading;
+use edge_syncer::side::Side;
 use futures_util::FutureExt as _;
 use serde_json::json;
 use support::objects::namespace;
@@ -32,7 +32,7 @@ async fn a_real_server_does_what_is_assumed_of_it() {
         context: None,
         flags: Flags::default(),
     };
-    let server = Reloading::open(Side::Hub, access, "assumptions".into()).await;
+    let server = Reloading::open(Side::Hub.word(), access, "assumptions".into()).await;
     let server = server.expect("the kubeconfig was made for this");
     let compact = || real.compact().boxed_local();
     for (name, case) in CASES {

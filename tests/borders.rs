@@ -8,12 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The parts of `src/`, the lowest first. A part uses those before it.
-const ORDER: [&[&str]; 12] = [
+const ORDER: [&[&str]; 14] = [
     &["bounded", "few", "spelling", "version"],
     &["logging"],
     &["cluster", "shutdown"],
-    &["queue", "leader", "source", "report", "serve"],
+    &["queue", "leader", "source", "serve"],
     &["systemd"],
+    &["side"],
+    &["report"],
     &["api"],
     &["plan", "renewal"],
     &["sync"],
@@ -60,7 +62,9 @@ const CRATES: [Crate; 3] = [
             "queue",
             "leader",
             "source",
-            "report",
+            "report/advice",
+            "report/failures",
+            "report/streak",
             "serve",
             "systemd",
             "cli/logger",
@@ -75,7 +79,7 @@ const CRATES: [Crate; 3] = [
 ];
 /// The imports that still run upward between them, each a file and the part that it uses: `gen` takes the names of the
 /// config kinds, and the permissions of a syncer, from the syncer itself. There may be fewer.
-const UPWARD: [(&str, &str); 10] = [
+const UPWARD: [(&str, &str); 11] = [
     ("join/client", "api"),
     ("join/hub", "api"),
     ("join/prep", "api"),
@@ -84,6 +88,7 @@ const UPWARD: [(&str, &str); 10] = [
     ("join/rights", "sync"),
     ("join/scoped", "permissions"),
     ("join/scoped", "plan"),
+    ("join/scoped", "side"),
     ("join/scoped", "survey"),
     ("join/scoped", "sync"),
 ];

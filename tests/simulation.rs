@@ -39,7 +39,7 @@ mod vanished;
 
 use std::time::Duration;
 
-use edge_syncer::cluster::Side;
+use edge_syncer::side::Side;
 use fastrand::Rng;
 use tokio::time::sleep;
 

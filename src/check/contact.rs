@@ -10,9 +10,10 @@ use super::refused::Ended;
 use crate::ask::advice_of_server;
 use crate::cli::{Settings, logger};
 use crate::cluster::access::{self, Access};
-use crate::cluster::{Cluster, Credentials, Error, Side};
+use crate::cluster::{Cluster, Credentials, Error};
 use crate::logging::times;
 use crate::report::is_about_path;
+use crate::side::Side;
 use crate::sides;
 
 /// Credentials that end sooner are worth a note.
@@ -26,9 +27,9 @@ const CLOCKS_ARE_WRONG: u64 = 300;
 pub(super) async fn contact(side: Side, settings: &Settings, points: &mut Points) -> Option<Rc<Cluster>> {
     let source = match side {
         Side::Edge => &settings.edge,
-        Side::Hub | Side::Shard(_) => &settings.hub,
+        Side::Hub => &settings.hub,
     };
-    let loaded = match access::load(side, source, &sides::renewed(side, settings)).await {
+    let loaded = match access::load(side.word(), source, &sides::renewed(side, settings)).await {
         Ok(access) => sides::open(side, settings).await.map(|cluster| (access, cluster)),
         Err(error) => Err(error.into()),
     };
@@ -97,7 +98,7 @@ fn ended((cluster, access): (&Cluster, &Access), settings: &Settings) -> Option<
     let (form, end) = access.ended(now)?;
     let token = access.token();
     let ended = Ended {
-        side: cluster.side(),
+        side: Side::of(cluster),
         form,
         token: token.as_deref(),
         name: &settings.sync_target_name,
@@ -151,7 +152,7 @@ fn tls(side: Side, access: &Access, points: &mut Points) {
 
 /// As whom the server knows us, and until when. `keeps` says that a token of the hub is renewed.
 async fn who(cluster: &Cluster, keeps: bool, points: &mut Points) {
-    let side = cluster.side();
+    let side = Side::of(cluster);
     let about = "credentials";
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let review = cluster.review(path, "SelfSubjectReview", &json!({})).await;
@@ -245,7 +246,7 @@ fn version(side: Side, answer: Result<bytes::Bytes, Error>, points: &mut Points)
 }
 
 fn clock(cluster: &Cluster, points: &mut Points) {
-    let side = cluster.side();
+    let side = Side::of(cluster);
     let about = "clock";
     let Some(theirs) = cluster.time() else {
         return points.add(side, about, Verdict::Note, "the server does not say its time", "");

@@ -21,11 +21,12 @@ use self::contact::contact;
 use self::points::{Points, Verdict};
 use crate::ask;
 use crate::cli::{self, Settings};
-use crate::cluster::{Cluster, Credentials, Error, Side};
+use crate::cluster::{Cluster, Credentials, Error};
 use crate::logging::LogFormat;
 use crate::model::OneCluster;
 use crate::permissions::{On, Permission, needed};
 use crate::report::advice;
+use crate::side::Side;
 use crate::survey::{Survey, survey};
 use crate::sync::identity;
 
@@ -145,7 +146,7 @@ fn types(found: &Survey, points: &mut Points) {
     for side in [Side::Hub, Side::Edge] {
         let types = found.plan.types.values().map(|planned| match side {
             Side::Edge => &planned.at_edge,
-            Side::Hub | Side::Shard(_) => &planned.at_hub,
+            Side::Hub => &planned.at_hub,
         });
         let discovery = found.discovery(side);
         let mut served: Vec<String> = types

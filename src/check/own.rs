@@ -10,10 +10,11 @@ use serde_json::json;
 
 use super::points::{Points, Verdict};
 use crate::cli::Settings;
-use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType, Side};
+use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
 use crate::renewal::Keep;
 use crate::report::advice;
 use crate::serve;
+use crate::side::Side;
 use crate::sync::own_objects::record_name;
 
 /// Whether the edge has what the syncer's own objects need.

@@ -1,10 +1,11 @@
 //! What to say about credentials that a side refuses. A server answers the same to those that have ended and to forged
 //! ones; what a kubeconfig holds says which they are. Without I/O.
 
+use crate::cluster::ObjectName;
 use crate::cluster::access::Form;
 use crate::cluster::claims::Claims;
-use crate::cluster::{ObjectName, Side};
 use crate::renewal::{Keep, rotate_command};
+use crate::side::Side;
 
 /// How the accounts that `gen` makes at a hub begin.
 pub(super) const OF_GEN: &str = "kubestellar-syncer-";

@@ -9,7 +9,8 @@ use super::refused::OF_GEN;
 use super::{AT_ONCE, together};
 use crate::cli::Settings;
 use crate::cluster::read::read_metadata;
-use crate::cluster::{Cluster, Credentials, ObjectName, ResourceType, Side};
+use crate::cluster::{Cluster, Credentials, ObjectName, ResourceType};
+use crate::side::Side;
 use crate::survey::{Registration, Survey};
 use crate::sync::meta::Meta;
 

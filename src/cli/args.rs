@@ -9,8 +9,8 @@ use argh::{ArgsInfo, FlagInfo, FlagInfoKind, FromArgs, Optionality};
 
 use super::klog::{self, Klog};
 use super::usage::UsageError;
-use crate::cluster::Side;
 use crate::logging::LogFormat;
+use crate::side::Side;
 use crate::spelling;
 
 /// What the command line asks for.

@@ -4,8 +4,8 @@
 use super::args::{Command, RbacOptions, run};
 use super::klog::Klog;
 use super::usage::UsageError;
-use crate::cluster::Side;
 use crate::logging::LogFormat;
+use crate::side::Side;
 use crate::spelling;
 
 /// The names of these commands in messages.

@@ -24,7 +24,6 @@ pub use error::{AccessError, BadField, Place};
 pub(crate) use kubeconfig::{Wanted, token_in};
 pub(super) use url::check_authority;
 
-use super::Side;
 use super::claims::Claims;
 use super::files::{self, TOKEN_LIMIT};
 use crate::logging::log_line;
@@ -117,7 +116,7 @@ type Loaded = (Config, Vec<PathBuf>, String, Option<Vec<u8>>);
 /// Loads the access data of one side and reads every file that they name, so that mistakes show at start.
 ///
 /// Reads files and, for a pod, the environment; makes no request.
-pub async fn load(side: Side, source: &AccessSource, renewed: &Renewed) -> Result<Access, AccessError> {
+pub async fn load(side: &str, source: &AccessSource, renewed: &Renewed) -> Result<Access, AccessError> {
     let mut place = Place::new(side, source.to_string());
     let loaded = match source {
         AccessSource::Kubeconfig { path, context, flags } => {

@@ -46,7 +46,6 @@ mod token;
 mod verbs;
 mod workspace;
 
-use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -66,38 +65,6 @@ pub(crate) use resource::{group_version_path, is_of_every_cluster, twin};
 pub use stream::{Listing, WATCH_SILENCE, WatchEvent, Watching};
 pub use verbs::{Cluster, Content, ListRequest, NewStatus, OnlyWith, Operation, Precondition, Scope};
 pub use workspace::Workspaces;
-
-/// Which API server: the id by which all that is known of it is kept, and its name in flags, logs and errors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Side {
-    /// The mailbox workspace (or any API server) that holds the configs and the desired objects.
-    Hub,
-    /// The workload cluster.
-    Edge,
-    /// One of the servers of a hub that has several: kcp gives one URL for each of its shards, and they come and go.
-    /// The syncer does not use this one.
-    Shard(u8),
-}
-
-impl Side {
-    /// The word for it in log lines: a shard is one of the hub's.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Hub | Self::Shard(_) => "hub",
-            Self::Edge => "edge",
-        }
-    }
-}
-
-impl fmt::Display for Side {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Hub => f.write_str("hub"),
-            Self::Edge => f.write_str("edge"),
-            Self::Shard(number) => write!(f, "shard {number} of the hub"),
-        }
-    }
-}
 
 /// A response body: chunks as they arrive. Not polling it is the back-pressure.
 pub type Body = LocalBoxStream<'static, Result<Bytes, Error>>;
@@ -131,8 +98,8 @@ impl Response {
 /// Where a server is and whom its connections trust, for messages to people. Holds no secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The side, if it is known.
-    pub side: Option<Side>,
+    /// The name of the side; empty where that is not known.
+    pub side: Rc<str>,
     /// The server's URL and the proxy on the way to it; empty where there is none.
     pub address: String,
     /// Where the CA of its certificate is to be put: field, entry and file; empty where that is not known.

@@ -29,7 +29,7 @@ use super::claims::Claims;
 use super::connect::{self, connect};
 use super::files;
 use super::real::RealServer;
-use super::{ApiServer, ApiStatus, Credentials, Error, Place, Response, Side, tls};
+use super::{ApiServer, ApiStatus, Credentials, Error, Place, Response, tls};
 use crate::logging::log_line;
 
 /// How old a read of the files may be, when a request is sent or nothing is asked.
@@ -40,7 +40,8 @@ const MAX_AGE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// The API server of one side, at the address and with the credentials that the files give now.
 pub struct Reloading {
-    side: Side,
+    /// Its name.
+    side: Rc<str>,
     source: AccessSource,
     user_agent: String,
     /// Tokens that the kubeconfig does not have yet.
@@ -70,20 +71,20 @@ struct Current {
 
 impl Reloading {
     /// Loads the access data for the first time. Connects at the first request, not here.
-    pub async fn open(side: Side, source: AccessSource, user_agent: String) -> Result<Self, AccessError> {
+    pub async fn open(side: &str, source: AccessSource, user_agent: String) -> Result<Self, AccessError> {
         Self::open_with(side, source, Renewed::default(), user_agent).await
     }
 
     /// The same with tokens that were renewed after the kubeconfig was written.
     pub async fn open_with(
-        side: Side,
+        side: &str,
         source: AccessSource,
         renewed: Renewed,
         user_agent: String,
     ) -> Result<Self, AccessError> {
         let current = load(side, &source, &renewed, &user_agent).await?;
         Ok(Self {
-            side,
+            side: side.into(),
             source,
             user_agent,
             renewed: RefCell::new(renewed),
@@ -118,16 +119,16 @@ impl Reloading {
 
     /// Puts into force what the files hold now, whose fingerprint is `found`.
     async fn replace(&self, old: &Current, found: u64) {
-        let side = self.side;
+        let side = &self.side;
         let renewed = self.renewed.borrow().clone();
-        match load(self.side, &self.source, &renewed, &self.user_agent).await {
+        match load(&self.side, &self.source, &renewed, &self.user_agent).await {
             Ok(mut new) => {
                 if new.address == old.address {
                     log_line!(
                         Info,
                         KubeconfigReplaced,
                         "the kubeconfig was replaced, using the new one",
-                        side = side.word()
+                        side = side
                     );
                     new.left = old.left.clone();
                 } else {
@@ -136,7 +137,7 @@ impl Reloading {
                         Info,
                         KubeconfigReplaced,
                         "the kubeconfig was replaced, using another server",
-                        side = side.word(),
+                        side = side,
                         server = address
                     );
                     old.left.send_replace(());
@@ -152,7 +153,7 @@ impl Reloading {
                     Warn,
                     KubeconfigUnusable,
                     "the kubeconfig was replaced and cannot be used, the last one remains in force",
-                    side = side.word(),
+                    side = side,
                     error = error
                 );
                 self.unusable.set(Some(found));
@@ -167,7 +168,7 @@ impl Reloading {
         let renewed = self.renewed.borrow().clone();
         // The files themselves are checked at the next read; with an error in them, the old token stays in use until
         // then.
-        if let Ok(mut new) = load(self.side, &self.source, &renewed, &self.user_agent).await
+        if let Ok(mut new) = load(&self.side, &self.source, &renewed, &self.user_agent).await
             && new.address == old.address
             && Rc::ptr_eq(&old, &self.current.borrow())
         {
@@ -205,7 +206,7 @@ impl Reloading {
                 Debug,
                 CredentialsRenewed,
                 "credentials were renewed, asking again",
-                side = self.side.word()
+                side = self.side
             );
             return self.current().send(again).await;
         }
@@ -311,7 +312,7 @@ impl Drop for Looking<'_> {
     }
 }
 
-async fn load(side: Side, source: &AccessSource, renewed: &Renewed, user_agent: &str) -> Result<Current, AccessError> {
+async fn load(side: &str, source: &AccessSource, renewed: &Renewed, user_agent: &str) -> Result<Current, AccessError> {
     let kubeconfig = match source {
         AccessSource::Kubeconfig { path, .. } => std::slice::from_ref(path),
         AccessSource::InCluster { .. } => &[],
@@ -332,7 +333,7 @@ async fn load(side: Side, source: &AccessSource, renewed: &Renewed, user_agent: 
             Warn,
             CredentialsUnencrypted,
             "credentials go over the network unencrypted",
-            side = side.word(),
+            side = side,
             server = address,
             advice = "use an https:// URL, and renew what was sent"
         );
@@ -340,7 +341,7 @@ async fn load(side: Side, source: &AccessSource, renewed: &Renewed, user_agent: 
     Ok(Current {
         server: RealServer(connection),
         place: Rc::new(Place {
-            side: Some(side),
+            side: side.into(),
             address: format!("{address}{}", connect::proxy_for_people(&config)),
             trust,
         }),

@@ -85,7 +85,7 @@ async fn open(path: &Path) -> Reloading {
         context: None,
         flags: Flags::default(),
     };
-    Reloading::open(Side::Hub, source, "test".into()).await.unwrap()
+    Reloading::open("hub", source, "test".into()).await.unwrap()
 }
 
 async fn get(server: &Reloading, path: &str) -> Result<Response, Error> {
@@ -333,7 +333,7 @@ async fn of_several_tokens_of_one_account_the_one_that_was_issued_last_is_used()
             file: Some(kept.clone()),
             token: None,
         };
-        let server = Reloading::open_with(Side::Hub, source.clone(), renewed, "test".into())
+        let server = Reloading::open_with("hub", source.clone(), renewed, "test".into())
             .await
             .unwrap();
         if let Some(token) = given {
@@ -350,7 +350,7 @@ async fn of_several_tokens_of_one_account_the_one_that_was_issued_last_is_used()
             file: Some(kept.clone()),
             token: None,
         };
-        let server = Reloading::open_with(Side::Hub, source.clone(), renewed, "test".into())
+        let server = Reloading::open_with("hub", source.clone(), renewed, "test".into())
             .await
             .unwrap();
         hub.accept(&[&old]);

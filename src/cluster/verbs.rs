@@ -31,11 +31,14 @@ use super::resource::{ObjectName, ResourceType, encode};
 use super::room::Room;
 use super::shared::SharedReads;
 use super::workspace::Workspaces;
-use super::{ApiServer, Error, RateLimit, Side, Standing};
+use super::{ApiServer, Error, RateLimit, Standing};
 
 /// One side's API server with its rate limit. Cheap to share; holds no objects.
 pub struct Cluster {
-    side: Side,
+    /// See [`Self::name`].
+    name: Rc<str>,
+    /// See [`Self::nearby`].
+    is_near: bool,
     server: Rc<dyn ApiServer>,
     rate: RateLimit,
     contact: Rc<Contact>,
@@ -57,12 +60,13 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The verbs of `side` over `server`. Whatever is written belongs to this field manager, unless the verb names another.
-    pub fn new(side: Side, server: Box<dyn ApiServer>, rate: RateLimit, manager: &str) -> Self {
+    /// The verbs of the side with this name over `server`. Whatever is written belongs to this field manager, unless the verb names another.
+    pub fn new(name: &str, server: Box<dyn ApiServer>, rate: RateLimit, manager: &str) -> Self {
         let mut encoded = String::new();
         encode(&mut encoded, manager);
         Self {
-            side,
+            name: name.into(),
+            is_near: false,
             server: server.into(),
             rate,
             contact: Rc::default(),
@@ -90,7 +94,8 @@ impl Cluster {
     #[must_use]
     pub fn unlimited(&self) -> Self {
         Self {
-            side: self.side,
+            name: Rc::clone(&self.name),
+            is_near: self.is_near,
             server: Rc::clone(&self.server),
             rate: RateLimit::new(None),
             contact: Rc::clone(&self.contact),
@@ -106,9 +111,21 @@ impl Cluster {
         }
     }
 
-    /// Which side this is.
-    pub fn side(&self) -> Side {
-        self.side
+    /// The same where neither a slow nor a metered link leads to it: a list may be streamed, which servers do not compress.
+    #[must_use]
+    pub fn nearby(mut self) -> Self {
+        self.is_near = true;
+        self
+    }
+
+    /// The name of the side, in logs and errors.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// True if neither a slow nor a metered link leads to it.
+    pub(crate) fn is_near(&self) -> bool {
+        self.is_near
     }
 
     /// The contact with the side now.

@@ -46,7 +46,7 @@ fn cluster(answers: Vec<Answer>) -> (Rc<Cluster>, Rc<RefCell<Vec<String>>>) {
     };
     (
         Rc::new(Cluster::new(
-            Side::Hub,
+            "hub",
             Box::new(server),
             RateLimit::new(None),
             "edge-syncer",
@@ -179,7 +179,7 @@ async fn a_silent_server_becomes_an_error() {
             std::future::pending().boxed_local()
         }
     }
-    let cluster = Cluster::new(Side::Edge, Box::new(Silent), RateLimit::new(None), "edge-syncer");
+    let cluster = Cluster::new("edge", Box::new(Silent), RateLimit::new(None), "edge-syncer");
     let error = cluster.get_path("/api").await.unwrap_err();
     assert_eq!(error.to_string(), "no answer within 30 s");
 }
@@ -211,7 +211,7 @@ fn slow(answers_after: u64, bytes_a_second: u64) -> Cluster {
         bytes_a_second,
         start: tokio::time::Instant::now(),
     };
-    Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None), "edge-syncer")
+    Cluster::new("hub", Box::new(server), RateLimit::new(None), "edge-syncer")
 }
 
 #[tokio::test(start_paused = true)]
@@ -278,7 +278,7 @@ async fn a_page_that_takes_too_long_is_asked_for_again_in_smaller_pieces() {
     let limits = Rc::default();
     let server = Impatient(Rc::clone(&limits));
     let cluster = Rc::new(Cluster::new(
-        Side::Hub,
+        "hub",
         Box::new(server),
         RateLimit::new(None),
         "edge-syncer",
@@ -344,7 +344,7 @@ impl ApiServer for KnowsNoMetadata {
 #[tokio::test]
 async fn a_server_that_knows_no_metadata_alone_gives_whole_objects() {
     let server = Box::new(KnowsNoMetadata);
-    let cluster = Rc::new(Cluster::new(Side::Hub, server, RateLimit::new(None), "edge-syncer"));
+    let cluster = Rc::new(Cluster::new("hub", server, RateLimit::new(None), "edge-syncer"));
     let mut request = request();
     request.resource.resource = "flunders".into();
     request.resource.kind = "Flunder".into();

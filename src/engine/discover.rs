@@ -101,11 +101,12 @@ pub(super) async fn confirm_lacking(cluster: &Cluster, types: Lacking) -> BTreeS
 mod tests {
     use super::*;
     use crate::api::FIELD_MANAGER;
-    use crate::cluster::{Paths, RateLimit, Side};
+    use crate::cluster::{Paths, RateLimit};
+    use crate::side::Side;
 
     async fn lacks_gauges(paths: &[(&'static str, &'static str)], scope: Option<bool>) -> bool {
         let server = Paths(paths.iter().copied().collect());
-        let cluster = Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None), FIELD_MANAGER);
+        let cluster = Cluster::new(Side::Hub.word(), Box::new(server), RateLimit::new(None), FIELD_MANAGER);
         let gauges = ("g".to_owned(), "gauges".to_owned());
         confirm_lacking(&cluster, Lacking::from([(gauges.clone(), scope)]))
             .await

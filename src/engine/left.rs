@@ -3,9 +3,10 @@
 use std::rc::Rc;
 
 use super::discover::confirm_lacking;
-use crate::cluster::{Cluster, Content, Error, ListRequest, ResourceType, Scope, Side, qualified};
+use crate::cluster::{Cluster, Content, Error, ListRequest, ResourceType, Scope, qualified};
 use crate::model::effect::{Lacking, Left};
 use crate::plan::{CopiesOf, Direction};
+use crate::side::Side;
 use crate::sync::definition::TypeDefinitions;
 use crate::sync::meta::Meta;
 use crate::sync::ownership::{Marked, SyncTarget, mark_selector};
@@ -119,7 +120,7 @@ mod tests {
             let path = "/apis/h/v1/meters";
             let server = Paths([(path, list.to_string().leak() as &str)].into());
             let edge = Rc::new(Cluster::new(
-                Side::Edge,
+                Side::Edge.word(),
                 Box::new(server),
                 RateLimit::new(None),
                 FIELD_MANAGER,

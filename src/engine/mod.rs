@@ -21,12 +21,13 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::cluster::{Cluster, Side};
+use crate::cluster::Cluster;
 use crate::few::Few;
 use crate::logging::log_line;
 use crate::model::effect::{Answer, Effect, Feed, Known};
 use crate::model::{Course, Event, Model, Moment, OneCluster, Settings};
 use crate::serve::HealthQuery;
+use crate::side::Side;
 use crate::source::{self, Reading, SourceEvent, SourceHandle, SourceId};
 
 /// How many events fit into the channel from sources to the engine. Few, since each may hold an object; sources wait
@@ -51,7 +52,9 @@ pub struct Clusters(Rc<Few<Side, Rc<Cluster>>>);
 impl Clusters {
     /// These servers, each by its side.
     pub fn new(clusters: impl IntoIterator<Item = Cluster>) -> Self {
-        let clusters = clusters.into_iter().map(|cluster| (cluster.side(), Rc::new(cluster)));
+        let clusters = clusters
+            .into_iter()
+            .map(|cluster| (Side::of(&cluster), Rc::new(cluster)));
         Self(Rc::new(clusters.collect()))
     }
 
@@ -176,7 +179,12 @@ impl<'a> Shell<'a> {
     fn moment(&self) -> Moment {
         Moment {
             now: Instant::now(),
-            contacts: self.setup.clusters.all().map(|at| (at.side(), at.standing())).collect(),
+            contacts: self
+                .setup
+                .clusters
+                .all()
+                .map(|at| (Side::of(at), at.standing()))
+                .collect(),
         }
     }
 

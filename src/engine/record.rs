@@ -24,7 +24,7 @@ async fn read_left(edge: &Cluster, name: &ObjectName) -> Result<Kept, Error> {
                 Warn,
                 FormerRecordForbidden,
                 "cannot read the record of an earlier syncer; copies of types that this one does not select are preserved",
-                side = edge.side().word(),
+                side = edge.name(),
                 object = name.of_kind("ConfigMap"),
                 error = error,
                 advice = "allow it to get that ConfigMap, or delete it"
@@ -44,7 +44,7 @@ async fn read_one(edge: &Cluster, name: &ObjectName) -> Result<Option<Kept>, Err
                     Warn,
                     RecordUnbelievable,
                     "a part of the record cannot be what it should be, and is not believed",
-                    side = edge.side().word(),
+                    side = edge.name(),
                     object = name.of_kind("ConfigMap"),
                     keys = unbelievable.join(","),
                     advice = "find out what else writes that ConfigMap; the syncer writes it again"
@@ -73,7 +73,8 @@ mod tests {
 
     use super::*;
     use crate::api::FIELD_MANAGER;
-    use crate::cluster::{ApiServer, RateLimit, Response, Side};
+    use crate::cluster::{ApiServer, RateLimit, Response};
+    use crate::side::Side;
     use crate::sync::ownership::SyncTarget;
 
     /// An edge that has one answer to everything.
@@ -101,7 +102,12 @@ mod tests {
             (r#"{"kind":"Status","metadata":{},"error":"log in"}"#, false),
             (r#"{"metadata":{"namespace":"default","name":"another"}}"#, false),
         ] {
-            let edge = Cluster::new(Side::Edge, Box::new(Says(answer)), RateLimit::new(None), FIELD_MANAGER);
+            let edge = Cluster::new(
+                Side::Edge.word(),
+                Box::new(Says(answer)),
+                RateLimit::new(None),
+                FIELD_MANAGER,
+            );
             assert_eq!(read(&edge, &names).await.is_ok(), expected, "reading {answer}");
             assert_eq!(
                 write(&edge, &names.own, &Kept::default()).await.is_ok(),
@@ -154,7 +160,7 @@ mod tests {
             (&[], LEGACY.0, "", &[]),
         ] {
             let edge = Cluster::new(
-                Side::Edge,
+                Side::Edge.word(),
                 Box::new(Has(has, refused)),
                 RateLimit::new(None),
                 FIELD_MANAGER,
@@ -164,7 +170,7 @@ mod tests {
             assert_eq!((&*kept.hub, &found[..]), (hub, types), "{has:?}");
         }
         let edge = Cluster::new(
-            Side::Edge,
+            Side::Edge.word(),
             Box::new(Has(&[], OWN.0)),
             RateLimit::new(None),
             FIELD_MANAGER,

@@ -6,8 +6,8 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
 use super::{Setup, definitions, discover, heartbeat, hub_namespaces, left, record};
-use crate::cluster::Side;
 use crate::model::effect::{Answer, Done, Request};
+use crate::side::Side;
 use crate::sync::{identity, reconcile, status_return};
 
 /// The work that ends with the answer to a request.

@@ -17,8 +17,10 @@ use crate::cluster::access::admin::{self, Admin};
 use crate::cluster::access::{self, Access, AccessError, BadField};
 use crate::cluster::connect::connect;
 use crate::cluster::real::RealServer;
-use crate::cluster::{ApiServer as _, Cluster, Error, Place, RateLimit, Side};
+use crate::cluster::{ApiServer as _, Cluster, Error, Place, RateLimit};
 
+/// The name of the side, in messages.
+const HUB: &str = "hub";
 /// How long an answer may take: API servers give a request a minute.
 const PATIENCE: Duration = Duration::from_secs(70);
 /// The time between two lines that say that an answer is waited for.
@@ -38,7 +40,7 @@ pub(super) struct Client {
 impl Client {
     /// Reads the files. Connects with the first request.
     pub(super) async fn open(source: &Admin, user_agent: &str, say: fn(&str)) -> Result<Self, AccessError> {
-        let access = admin::load(Side::Hub, source).await?;
+        let access = admin::load(HUB, source).await?;
         Self::by(access, user_agent, say)
     }
 
@@ -62,18 +64,13 @@ impl Client {
     /// The hub for the code that reads configs as a syncer does.
     pub(super) fn cluster(&self) -> Result<Cluster, AccessError> {
         let server = Self::by(self.access.clone(), &self.user_agent, self.say)?.server;
-        Ok(Cluster::new(
-            Side::Hub,
-            Box::new(server),
-            RateLimit::new(None),
-            FIELD_MANAGER,
-        ))
+        Ok(Cluster::new(HUB, Box::new(server), RateLimit::new(None), FIELD_MANAGER))
     }
 
     /// The place for messages about what to do when it cannot be reached.
     pub(super) fn place(&self) -> Place {
         Place {
-            side: Some(Side::Hub),
+            side: HUB.into(),
             address: access::server_for_people(&self.access.config),
             trust: self.access.trust.clone(),
         }

@@ -15,7 +15,7 @@ use super::id::new_uid;
 use super::{JoinError, token};
 use crate::api;
 use crate::cluster::Error;
-use crate::report;
+use crate::report::advice::about_no_api;
 use serde_json::Value;
 
 /// The time between two checks whether the hub serves the configs.
@@ -99,7 +99,7 @@ impl<'a> Work<'a> {
             Err(error) if error.is_type_not_served() => match self.client.get("/version").await {
                 // There is nothing at all below this URL.
                 Err(error) if error.is_type_not_served() => {
-                    let advice = report::about_no_api(&error.to_string(), &self.client.place());
+                    let advice = about_no_api(&error.to_string(), &self.client.place());
                     Err(self.error(&format!("cannot read /version at {url}"), &format!("{error}; {advice}")))
                 }
                 _ => Ok(Err(error.to_string())),

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::*;
-use crate::cluster::{ApiServer, RateLimit, Response, Side};
+use crate::cluster::{ApiServer, RateLimit, Response};
 
 /// The one Lease of a server that keeps nothing else, and what happens to requests for it.
 struct Server {
@@ -110,7 +110,7 @@ impl ApiServer for Wire {
 fn candidacy(server: &Rc<Server>, identity: &str) -> Candidacy {
     let wire = Box::new(Wire(Rc::clone(server)));
     Candidacy {
-        edge: Rc::new(Cluster::new(Side::Edge, wire, RateLimit::new(None), "edge-syncer")),
+        edge: Rc::new(Cluster::new("edge", wire, RateLimit::new(None), "edge-syncer")),
         lease: ObjectName::new("default", "l"),
         identity: identity.to_owned(),
         lease_duration: Duration::from_secs(15),

@@ -8,10 +8,10 @@ use tokio::time::Instant;
 
 use super::Model;
 use super::one_cluster::Clusters;
-use crate::cluster::Side;
 use crate::metrics::{ConfigProblems, Snapshot, render, status};
 use crate::plan::Direction;
 use crate::serve::HealthQuery;
+use crate::side::Side;
 
 /// How long a page of metrics is served again: making one visits every object.
 const FRESH: Duration = Duration::from_secs(1);

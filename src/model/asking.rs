@@ -9,9 +9,10 @@ use super::crds::Crds;
 use super::timers::Timer;
 use super::{Model, Request};
 use crate::cluster::discovery::{Discovery, GroupVersion, Served};
-use crate::cluster::{Error, ResourceType, Side};
+use crate::cluster::{Error, ResourceType};
 use crate::plan::{Absence, Missing, SyncedType};
 use crate::report::{Subject, Topic};
+use crate::side::Side;
 use crate::source::SourceId;
 
 /// The wait between a sign that a missing type may be there and asking for it: one CRD causes several events as it

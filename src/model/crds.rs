@@ -7,8 +7,9 @@ use bytes::Bytes;
 
 use super::{Feed, Model};
 use crate::cluster::discovery::Discovery;
-use crate::cluster::{Error, ResourceType, Scope, Side, qualified};
+use crate::cluster::{Error, ResourceType, Scope, qualified};
 use crate::logging::log_line;
+use crate::side::Side;
 use crate::source::{Reading, SourceId, Style};
 use crate::sync::meta::Meta;
 

@@ -11,10 +11,11 @@ use tokio::time::Instant;
 use super::config_kind::ConfigKind;
 use super::timers::Timer;
 use super::{Model, Request, TypeId, TypeState};
-use crate::cluster::{Error, ResourceType, Side};
+use crate::cluster::{Error, ResourceType};
 use crate::logging::log_line;
 use crate::plan::Direction;
 use crate::report::{Subject, Topic};
+use crate::side::Side;
 use crate::sync::definition::{DefinedBy, Hub, TypeDefinition, TypeDefinitions};
 
 /// The wait before what the hub refuses is asked for again: everything continues without it.

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::inventory::Link;
 use super::{AtHand, Key, Model, Task, TypeId};
-use crate::cluster::{ObjectName, Side};
+use crate::cluster::ObjectName;
 use crate::logging::log_line;
 use crate::queue::{Class, LONGEST_WAIT};
+use crate::side::Side;
 use crate::sync::managed_fields::last_writer;
 
 impl Model {
@@ -123,7 +124,7 @@ fn warn_of_deletes(side: Side, copy: &str) {
 fn warn_of_changes(side: Side, copy: &str, manager: &str, fields: &str) {
     let or = match side {
         Side::Edge => "annotate the hub object with edge.kubestellar.io/downsync-overwrite: false",
-        Side::Hub | Side::Shard(_) => "take the object out of what is upsynced",
+        Side::Hub => "take the object out of what is upsynced",
     };
     log_line!(
         Warn,

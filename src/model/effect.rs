@@ -11,8 +11,9 @@ pub(crate) use super::heartbeat::{ConfigHeartbeat, ConfigToMark, HeartbeatReques
 pub(crate) use super::hub_namespaces::{End, NamespaceDone, Step};
 pub(crate) use super::record::kept::{Kept, Names, parse_record, render_record};
 pub(crate) use super::sources::Feed;
-use crate::cluster::{Error, ObjectName, ResourceType, Side};
+use crate::cluster::{Error, ObjectName, ResourceType};
 use crate::plan::CopiesOf;
+use crate::side::Side;
 use crate::source::{Reading, SourceId};
 use crate::sync::definition::{TypeDefinitions, Withdrawal};
 use crate::sync::job::{Failure, Job, Outcome};

@@ -7,8 +7,9 @@ use super::config_kind::ConfigKind;
 use super::handler::Handler;
 use super::objects::Origins;
 use super::{Feed, Model, TypeId};
-use crate::cluster::{Error, Side};
+use crate::cluster::Error;
 use crate::report::{Subject, Topic};
+use crate::side::Side;
 use crate::source::{SourceEvent, SourceId, Versions};
 use crate::sync::meta::Meta;
 

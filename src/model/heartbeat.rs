@@ -13,9 +13,10 @@ use super::config_kind::ConfigKind;
 use super::guard::Condition;
 use super::timers::Timer;
 use super::{Model, Request};
-use crate::cluster::{Error, Side};
+use crate::cluster::Error;
 use crate::plan::StatusPath;
 use crate::queue::back_off;
+use crate::side::Side;
 use crate::sync::meta::Meta;
 
 /// How long a heartbeat for a new config waits for others that come with it.

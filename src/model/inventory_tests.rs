@@ -483,7 +483,7 @@ fn only_what_is_left_to_the_edge_and_has_no_label_is_listed_by_name() {
 
 #[test]
 fn statuses_that_were_written_elsewhere_are_written_again() {
-    use crate::cluster::Side;
+    use crate::side::Side;
     use crate::sync::status_return::Returned;
     let mut inventory = synced();
     let is_due = |inventory: &Inventory| inventory.any_status(LinkStatus::is_due);

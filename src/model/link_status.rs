@@ -3,7 +3,7 @@
 use tokio::time::{Duration, Instant};
 
 use super::contention::{self, Contention};
-use crate::cluster::Side;
+use crate::side::Side;
 use crate::sync::status_return::Returned;
 
 /// What is known of the status of one object. Hashes are 0 where there is no status.

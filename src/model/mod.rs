@@ -82,11 +82,12 @@ use self::timers::{Timer, Timers};
 use self::types::TypeState;
 use self::workers::Workers;
 use crate::cluster::discovery::Discovery;
-use crate::cluster::{ObjectName, Side, Standing, Within};
+use crate::cluster::{ObjectName, Standing, Within};
 use crate::plan::Filter;
 use crate::queue::{Payload, Queue, QueueKey};
 use crate::report::Report;
 use crate::serve::HealthQuery;
+use crate::side::Side;
 use crate::source::{Mode, SourceEvent, SourceId};
 use crate::sync::definition::TypeDefinitions;
 use crate::sync::job::Policy;
@@ -143,6 +144,7 @@ impl Payload for AtHand {
 
 impl QueueKey for Key {
     type Payload = AtHand;
+    type Side = Side;
     type Group = TypeId;
     type Lot = (TypeId, Rc<Within>);
 
@@ -201,7 +203,7 @@ impl Settings {
     /// Whether a side is watched, or how often it is polled.
     pub(crate) fn mode(&self, side: Side) -> Mode {
         match side {
-            Side::Hub | Side::Shard(_) => self.hub_mode,
+            Side::Hub => self.hub_mode,
             Side::Edge => self.edge_mode,
         }
     }

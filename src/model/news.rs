@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Model;
-use crate::cluster::Side;
 use crate::cluster::discovery::{Discovery, ServedResource};
 use crate::logging::{Maybe, log_line};
 use crate::plan::{Absence, Direction, Missing, Place, Plan, Problem, Unknown};
+use crate::side::Side;
 
 /// Lines about one config. Of the rest, only the number is logged.
 const LINES: usize = 5;
@@ -222,7 +222,7 @@ fn what_became_of(
     (hub, edge): (&SideKinds<'_>, &SideKinds<'_>),
 ) -> Became {
     let (here, there) = match missing.side {
-        Side::Hub | Side::Shard(_) => (hub, edge),
+        Side::Hub => (hub, edge),
         Side::Edge => (edge, hub),
     };
     match now {

@@ -6,8 +6,8 @@ use std::fmt;
 
 use super::Model;
 use super::timers::Timer;
-use crate::cluster::Side;
 use crate::logging::log_line;
+use crate::side::Side;
 
 /// Hub and edge are the same cluster, or the same workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]

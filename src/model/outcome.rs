@@ -7,11 +7,12 @@ use super::guard::Reason;
 use super::inventory::LeftOpen;
 use super::timers::LASTING;
 use super::{Done, Effect, Generation, Key, Model, TypeId};
-use crate::cluster::{Error, ObjectName, Side};
+use crate::cluster::{Error, ObjectName};
 use crate::logging::log_line;
 use crate::plan::{Direction, Selection};
 use crate::queue;
 use crate::report::Subject;
+use crate::side::Side;
 use crate::sync::identity::Doubt;
 use crate::sync::job::{Change, Ending, Failure, HeldFor, Outcome, Seen, Why};
 use crate::sync::object::Address;
@@ -45,7 +46,7 @@ impl Model {
         }
     }
 
-    fn succeeded(&mut self, key: &Key, outcome: &Outcome, list: Generation) -> queue::Done {
+    fn succeeded(&mut self, key: &Key, outcome: &Outcome, list: Generation) -> queue::Done<Side> {
         let Key { type_id, name, .. } = key;
         let Some(state) = self.types.get_mut(type_id) else {
             return queue::Done::Finished;
@@ -248,7 +249,7 @@ impl Model {
     }
 
     /// The delete of a copy whose origin is gone was held.
-    fn delete_held(&mut self, key: &Key, outcome: &Outcome, held: &HeldFor) -> queue::Done {
+    fn delete_held(&mut self, key: &Key, outcome: &Outcome, held: &HeldFor) -> queue::Done<Side> {
         let Some(state) = self.types.get_mut(&key.type_id) else {
             return queue::Done::Finished;
         };
@@ -299,7 +300,7 @@ impl Model {
     }
 
     /// A worker has found that the origin of a copy is gone, which was not known when it began.
-    fn found_gone(&mut self, key: &Key, direction: Direction) -> queue::Done {
+    fn found_gone(&mut self, key: &Key, direction: Direction) -> queue::Done<Side> {
         let Some(state) = self.types.get_mut(&key.type_id) else {
             return queue::Done::Finished;
         };
@@ -401,7 +402,7 @@ impl Model {
         }
     }
 
-    fn failed(&mut self, key: &Key, failure: &Failure) -> queue::Done {
+    fn failed(&mut self, key: &Key, failure: &Failure) -> queue::Done<Side> {
         let Key { type_id, name, .. } = key;
         let Failure { side, error, .. } = failure;
         let retry = queue::Done::Retry(error.retry_after());

@@ -9,9 +9,10 @@ use tokio::time::Instant;
 use super::asking::DiscoveryState;
 use super::identities::IdentityCheck;
 use super::reachability::Reachability;
+use crate::cluster::Standing;
 use crate::cluster::discovery::Discovery;
-use crate::cluster::{Side, Standing};
 use crate::few::Few;
+use crate::side::Side;
 use crate::sync::identity::Identity;
 
 /// What is known of one side.
@@ -89,8 +90,6 @@ impl Sides {
 mod tests {
     use super::*;
 
-    const SHARDS: [Side; 2] = [Side::Shard(1), Side::Shard(2)];
-
     fn contacts(sides: &[Side], moves: u64) -> Vec<(Side, Standing)> {
         let standing = || Standing {
             moves,
@@ -103,19 +102,19 @@ mod tests {
     fn sides_come_and_go_and_what_is_known_goes_with_them() {
         let mut sides = Sides::default();
         assert!(sides.ids().is_empty());
-        sides.meet(contacts(&[Side::Edge, SHARDS[0]], 1));
-        sides.of_mut(SHARDS[0]).identity_mut().expect("first".into());
-        sides.meet(contacts(&[Side::Edge, SHARDS[0], SHARDS[1]], 2));
+        sides.meet(contacts(&[Side::Hub], 1));
+        sides.of_mut(Side::Hub).identity_mut().expect("first".into());
+        sides.meet(contacts(&[Side::Hub, Side::Edge], 2));
         assert_eq!(
-            sides.of(SHARDS[0]).identity.expected(),
+            sides.of(Side::Hub).identity.expected(),
             Some("first"),
             "it is still there"
         );
-        assert_eq!(sides.of(SHARDS[1]).contact.moves, 2);
-        sides.meet(contacts(&[Side::Edge, SHARDS[1]], 3));
-        assert_eq!(*sides.ids(), [Side::Edge, SHARDS[1]]);
-        sides.meet(contacts(&[Side::Edge, SHARDS[0], SHARDS[1]], 4));
-        assert_eq!(sides.of(SHARDS[0]).identity.expected(), None, "it is another one");
+        assert_eq!(sides.of(Side::Edge).contact.moves, 2);
+        sides.meet(contacts(&[Side::Edge], 3));
+        assert_eq!(*sides.ids(), [Side::Edge]);
+        sides.meet(contacts(&[Side::Hub, Side::Edge], 4));
+        assert_eq!(sides.of(Side::Hub).identity.expected(), None, "it is another one");
         assert!(sides.all(|side| side.contact.moves == 4));
     }
 

@@ -8,9 +8,10 @@ use tokio::time::Instant;
 use super::config_kind::ConfigKind;
 use super::inventory::Generation;
 use super::{Effect, Model, TypeId};
-use crate::cluster::{Error, ObjectName, Scope, Side};
+use crate::cluster::{Error, ObjectName, Scope};
 use crate::plan::{Direction, Selector};
 use crate::report::{Subject, Topic};
+use crate::side::Side;
 use crate::source::{Covers, Mode, Reading, SourceId, Style};
 use crate::sync::ownership::mark_selector;
 

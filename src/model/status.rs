@@ -12,11 +12,12 @@ use tokio::time::Duration;
 use super::effect::Known;
 use super::inventory::Link;
 use super::{AtHand, Effect, Key, Model, Task, TypeId};
-use crate::cluster::{Error, ObjectName, ResourceType, Side};
+use crate::cluster::{Error, ObjectName, ResourceType};
 use crate::logging::log_line;
 use crate::plan::{Direction, StatusPath};
 use crate::queue::{self, Class};
 use crate::report::{LeftOut, Subject, Topic};
+use crate::side::Side;
 use crate::sync::job::Failure;
 use crate::sync::object::Status;
 use crate::sync::ownership::CopyState;
@@ -151,7 +152,7 @@ impl Model {
         })
     }
 
-    pub(super) fn status_returned(&mut self, key: &Key, result: Result<Returned, Failure>) -> queue::Done {
+    pub(super) fn status_returned(&mut self, key: &Key, result: Result<Returned, Failure>) -> queue::Done<Side> {
         let Some(state) = self.types.get_mut(&key.type_id) else {
             return queue::Done::Finished;
         };
@@ -190,7 +191,7 @@ impl Model {
     }
 
     /// A worker has written a status to the hub, or found that there is nothing to write.
-    fn status_has_gone_up(&mut self, key: &Key, returned: Returned) -> queue::Done {
+    fn status_has_gone_up(&mut self, key: &Key, returned: Returned) -> queue::Done<Side> {
         let Some(state) = self.types.get_mut(&key.type_id) else {
             return queue::Done::Finished;
         };

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use tokio::time::Instant;
 
 use super::config_kind::ConfigKind;
-use crate::cluster::Side;
 use crate::queue::back_off;
+use crate::side::Side;
 
 /// What passes by itself counts as a failure, and is logged, if it comes so often in a row.
 pub(super) const LASTING: u32 = 4;

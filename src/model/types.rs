@@ -5,10 +5,11 @@ use std::rc::Rc;
 
 use super::ends::Ends;
 use super::inventory::{Hashing, Inventory};
-use crate::cluster::{Error, ObjectName, ResourceType, Scope, Side, qualified};
+use crate::cluster::{Error, ObjectName, ResourceType, Scope, qualified};
 use crate::plan::{Direction, Filter, Selection, TypePlan};
 use crate::queue::Class;
 use crate::report::Subject;
+use crate::side::Side;
 use crate::source::SourceId;
 use crate::sync::meta::Meta;
 use crate::sync::object::Address;
@@ -68,7 +69,7 @@ impl TypeState {
 
     fn type_at(&self, side: Side) -> &ResourceType {
         match side {
-            Side::Hub | Side::Shard(_) => &self.plan.at_hub,
+            Side::Hub => &self.plan.at_hub,
             Side::Edge => &self.plan.at_edge,
         }
     }

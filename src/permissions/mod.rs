@@ -8,8 +8,8 @@
 mod needed;
 pub mod roles;
 
-use crate::cluster::Side;
 use crate::plan::Direction;
+use crate::side::Side;
 
 pub use needed::{Needed, Permission, Situation, needed};
 

@@ -2,8 +2,9 @@
 
 use super::{On, Row, TABLE, When};
 use crate::api::{GROUP, edge_sync_config, syncer_config};
-use crate::cluster::{ObjectName, ResourceType, Side, may_be_a_crd};
+use crate::cluster::{ObjectName, ResourceType, may_be_a_crd};
 use crate::plan::{Direction, Plan, StatusPath, TypePlan};
+use crate::side::Side;
 use crate::sync::own_objects::{LEGACY_RECORD, lease_name, record_name};
 use crate::sync::ownership::SyncTarget;
 
@@ -142,7 +143,7 @@ fn gives(planned: &TypePlan, direction: Direction) -> bool {
 fn at(planned: &TypePlan, side: Side) -> &ResourceType {
     match side {
         Side::Edge => &planned.at_edge,
-        Side::Hub | Side::Shard(_) => &planned.at_hub,
+        Side::Hub => &planned.at_hub,
     }
 }
 

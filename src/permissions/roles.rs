@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use super::{Needed, Permission, Row};
-use crate::cluster::{ObjectName, Side, is_of_every_cluster};
+use crate::cluster::{ObjectName, is_of_every_cluster};
 use crate::plan::is_label;
+use crate::side::Side;
 use crate::sync::own_objects::lease_name;
 
 /// Where the lines of comments end.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::cluster::Side;
+use crate::side::Side;
 
 /// In which direction an object is synced. Its origin is what people change; its copy is what the syncer writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,7 +17,7 @@ impl Direction {
     /// The direction whose origins are on this side.
     pub fn from(side: Side) -> Self {
         match side {
-            Side::Hub | Side::Shard(_) => Self::Down,
+            Side::Hub => Self::Down,
             Side::Edge => Self::Up,
         }
     }

@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use super::{Direction, Naming, Place, Problem, Selector, SyncedType};
 use crate::cluster::discovery::{GroupVersion, ServedResource};
-use crate::cluster::{ObjectName, ResourceType, Side, qualified};
+use crate::cluster::{ObjectName, ResourceType, qualified};
+use crate::side::Side;
 
 /// What to sync now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -26,7 +26,8 @@ use super::steps::Sliced;
 use super::wanted::{Entry, Objects, Types, Wanted};
 use super::{Direction, Filter, Names, Place, Problem, Selector, steps};
 use crate::cluster::discovery::{Discovery, ServedResource};
-use crate::cluster::{ResourceType, Side, qualified};
+use crate::cluster::{ResourceType, qualified};
+use crate::side::Side;
 
 impl Plan {
     /// Compares `wanted` with what is known of each side. What a side has not answered for yet is neither planned nor
@@ -140,7 +141,7 @@ struct Resolver<'a> {
 impl<'a> Resolver<'a> {
     fn at(&self, side: Side) -> &Lookup<'a> {
         match side {
-            Side::Hub | Side::Shard(_) => &self.hub,
+            Side::Hub => &self.hub,
             Side::Edge => &self.edge,
         }
     }

@@ -7,11 +7,11 @@ use super::sides::Sides;
 use super::{Class, Payload, Queue, QueueKey};
 
 #[derive(Debug)]
-pub(super) struct Entry<P> {
+pub(super) struct Entry<S, P> {
     pub(super) state: State,
     pub(super) class: Class,
     /// What the key needs, and what it was found to need.
-    pub(super) needs: Sides,
+    pub(super) needs: Sides<S>,
     pub(super) failures: u32,
     /// It came back by a refill, and could be taken since then.
     pub(super) refilled: bool,
@@ -35,7 +35,7 @@ pub(super) enum State {
 }
 
 impl<K: QueueKey> Queue<K> {
-    pub(super) fn entry(&mut self, key: &K) -> &mut Entry<K::Payload> {
+    pub(super) fn entry(&mut self, key: &K) -> &mut Entry<K::Side, K::Payload> {
         self.entries.get_mut(key).expect("the caller knows that it is there")
     }
 
@@ -56,7 +56,7 @@ impl<K: QueueKey> Queue<K> {
     }
 
     /// Makes an entry that is nowhere yet: the caller makes it ready or lets it wait.
-    pub(super) fn insert(&mut self, key: &K, class: Class, needs: Sides, failures: u32) {
+    pub(super) fn insert(&mut self, key: &K, class: Class, needs: Sides<K::Side>, failures: u32) {
         let entry = Entry {
             state: State::Ready(self.number(), Turn::News),
             class,
@@ -68,7 +68,7 @@ impl<K: QueueKey> Queue<K> {
         self.entries.insert(key.clone(), entry);
     }
 
-    pub(super) fn remove(&mut self, key: &K) -> Option<Entry<K::Payload>> {
+    pub(super) fn remove(&mut self, key: &K) -> Option<Entry<K::Side, K::Payload>> {
         self.leave(key);
         self.set_payload(key, None);
         let entry = self.entries.remove(key)?;

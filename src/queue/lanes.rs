@@ -6,9 +6,12 @@ use super::sides::Sides;
 use super::{Class, QueueKey};
 use crate::few::Few;
 
+/// Which lane it is.
+type Which<S> = (Class, Turn, Sides<S>);
+
 /// One lane for each class, turn and set of needed sides, so that what needs a side that is down is skipped without
 /// being visited. No lane is empty.
-pub(super) struct Lanes<K: QueueKey>(Few<(Class, Turn, Sides), Lane<K>>);
+pub(super) struct Lanes<K: QueueKey>(Few<Which<K::Side>, Lane<K>>);
 
 /// Keys by the number under which they became ready.
 struct Lane<K: QueueKey> {
@@ -86,15 +89,15 @@ impl Turn {
 
 /// Where a ready key is. Numbers grow, so the lowest one was ready first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Place<S> {
     pub(super) class: Class,
     pub(super) turn: Turn,
-    pub(super) needs: Sides,
+    pub(super) needs: Sides<S>,
     pub(super) number: u64,
 }
 
-impl Place {
-    fn lane(self) -> (Class, Turn, Sides) {
+impl<S> Place<S> {
+    fn lane(self) -> Which<S> {
         (self.class, self.turn, self.needs)
     }
 }
@@ -104,11 +107,11 @@ impl<K: QueueKey> Lanes<K> {
         Self(Few::default())
     }
 
-    pub(super) fn put(&mut self, place: Place, key: K) {
+    pub(super) fn put(&mut self, place: Place<K::Side>, key: K) {
         self.0.or_default(place.lane()).put(place.number, key);
     }
 
-    pub(super) fn remove(&mut self, place: Place) -> Option<K> {
+    pub(super) fn remove(&mut self, place: Place<K::Side>) -> Option<K> {
         let lane = self.0.get_mut(place.lane())?;
         let key = lane.remove(place.number);
         if lane.keys.is_empty() {
@@ -123,9 +126,9 @@ impl<K: QueueKey> Lanes<K> {
         &self,
         last: Class,
         whose: Turn,
-        may: impl Fn(Sides) -> bool,
+        may: impl Fn(Sides<K::Side>) -> bool,
         rank: impl Fn(&K) -> usize,
-    ) -> Option<Place> {
+    ) -> Option<Place<K::Side>> {
         let classes = Class::ALL.into_iter().take_while(|&class| class <= last);
         let best_of = |class, turn| {
             let lanes = self
@@ -153,31 +156,31 @@ impl<K: QueueKey> Lanes<K> {
     }
 
     /// The key of `class` that became ready last, among those for whose needs `are` is true.
-    pub(super) fn newest(&self, class: Class, are: impl Fn(Sides) -> bool) -> Option<&K> {
+    pub(super) fn newest(&self, class: Class, are: impl Fn(Sides<K::Side>) -> bool) -> Option<&K> {
         let lanes = self.of(class).filter(|&((_, _, needs), _)| are(needs));
         let newest = lanes.filter_map(|(_, lane)| lane.keys.last_key_value());
         newest.max_by_key(|(number, _)| **number).map(|(_, key)| key)
     }
 
     /// The sets of sides that any key needs, some of them more than once.
-    pub(super) fn needs(&self) -> impl Iterator<Item = Sides> {
+    pub(super) fn needs(&self) -> impl Iterator<Item = Sides<K::Side>> {
         self.0.keys().map(|(_, _, needs)| needs)
     }
 
     /// How many keys there are for whose needs `are` is true.
-    pub(super) fn count(&self, are: impl Fn(Sides) -> bool) -> usize {
+    pub(super) fn count(&self, are: impl Fn(Sides<K::Side>) -> bool) -> usize {
         self.count_up_to(Class::Last, are)
     }
 
     /// The same of classes up to `last`.
-    pub(super) fn count_up_to(&self, last: Class, are: impl Fn(Sides) -> bool) -> usize {
+    pub(super) fn count_up_to(&self, last: Class, are: impl Fn(Sides<K::Side>) -> bool) -> usize {
         let lanes = self.0.iter();
         let lanes = lanes.filter(|&((class, _, needs), _)| class <= last && are(needs));
         lanes.map(|(_, lane)| lane.keys.len()).sum()
     }
 
     /// All keys for whose needs `are` is true.
-    pub(super) fn keys(&self, are: impl Fn(Sides) -> bool) -> impl Iterator<Item = &K> {
+    pub(super) fn keys(&self, are: impl Fn(Sides<K::Side>) -> bool) -> impl Iterator<Item = &K> {
         let lanes = self.0.iter().filter(move |&((_, _, needs), _)| are(needs));
         lanes.flat_map(|(_, lane)| lane.keys.values())
     }
@@ -194,7 +197,7 @@ impl<K: QueueKey> Lanes<K> {
         });
     }
 
-    fn of(&self, class: Class) -> impl Iterator<Item = ((Class, Turn, Sides), &Lane<K>)> {
+    fn of(&self, class: Class) -> impl Iterator<Item = (Which<K::Side>, &Lane<K>)> {
         self.0.iter().filter(move |&((of_class, _, _), _)| of_class == class)
     }
 }

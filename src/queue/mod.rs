@@ -81,7 +81,6 @@ use self::entries::{Entry, State};
 use self::lanes::{Lanes, Turn};
 use self::overflow::{Lost, Overflow};
 use self::sides::{Gate, Gates, Sides};
-use crate::cluster::Side;
 
 /// Entries of a queue unless set otherwise: each takes 80 bytes and its key twice, so a full queue is a few
 /// hundred kB, and more of them would only wait for the same few workers.
@@ -118,6 +117,9 @@ pub trait QueueKey: Clone + Ord {
     /// What a worker is given with a key.
     type Payload: Payload;
 
+    /// The id of a side.
+    type Side: Copy + Ord;
+
     /// What is visited as a whole when keys of it found no room: the type.
     type Group: Copy + Ord;
 
@@ -131,12 +133,12 @@ pub trait QueueKey: Clone + Ord {
     fn group(&self) -> Self::Group;
 
     /// The sides without which no attempt can succeed. Always the same.
-    fn needs(&self) -> &[Side];
+    fn needs(&self) -> &[Self::Side];
 }
 
 /// What became of a key that a worker had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Done {
+pub enum Done<S> {
     /// It has succeeded: its failures are forgotten.
     Finished,
     /// Failed: again after its back-off or when it is added again, but in any case not before the given time, if the
@@ -151,7 +153,7 @@ pub enum Done {
     /// is spent.
     NotYet(Duration),
     /// This side did not answer: no attempt is spent, and the key waits for the side.
-    Unreachable(Side),
+    Unreachable(S),
 }
 
 /// Which keys come before which.
@@ -178,15 +180,15 @@ impl Class {
 /// that is [`Done`] has made a request.
 pub struct Queue<K: QueueKey> {
     capacity: usize,
-    entries: BTreeMap<K, Entry<K::Payload>>,
+    entries: BTreeMap<K, Entry<K::Side, K::Payload>>,
     /// Every key with state `Ready`, in the lane of its entry's class, turn and needs.
     ready: Lanes<K>,
     /// Keys with news that were taken since the last one whose back-off was over.
     news_in_a_row: u32,
     /// Every key with state `Waiting`, by class and by its time.
     waiting: [BTreeMap<(Instant, u64), K>; Class::ALL.len()],
-    gates: Gates,
-    overflow: Overflow<K::Group, K>,
+    gates: Gates<K::Side>,
+    overflow: Overflow<K::Group, K::Side, K>,
     next_number: u64,
     /// Entries that are `refilled`.
     refilled: usize,
@@ -296,7 +298,7 @@ impl<K: QueueKey> Queue<K> {
     ///
     /// # Panics
     /// If the key was not taken.
-    pub fn done(&mut self, key: &K, done: Done, now: Instant, jitter: f64) -> Option<Duration> {
+    pub fn done(&mut self, key: &K, done: Done<K::Side>, now: Instant, jitter: f64) -> Option<Duration> {
         let (number, again) = self.end(key).expect("only taken keys are given back");
         let probed = self.gates.end(number);
         let entry = self.entry(key);
@@ -340,21 +342,21 @@ impl<K: QueueKey> Queue<K> {
     }
 
     /// This side does not answer, as something else than a key has found out. `jitter` is in 0..1.
-    pub fn side_is_down(&mut self, side: Side, now: Instant, jitter: f64) {
+    pub fn side_is_down(&mut self, side: K::Side, now: Instant, jitter: f64) {
         if self.gates.down(side, now, jitter) {
             self.park();
         }
     }
 
     /// True if keys that need this side wait for it to be back.
-    pub fn is_down(&self, side: Side) -> bool {
+    pub fn is_down(&self, side: K::Side) -> bool {
         self.gates.is_down(side)
     }
 
     /// Something answered on this side. `jitter` is in 0..1.
     ///
     /// True if it was down, and what waits for it now continues.
-    pub fn side_is_back(&mut self, side: Side, now: Instant, jitter: f64) -> bool {
+    pub fn side_is_back(&mut self, side: K::Side, now: Instant, jitter: f64) -> bool {
         let parked = self.ready.count(|needs| needs.has(side));
         self.gates.back(side, parked, self.next_number, now, jitter)
     }

@@ -11,7 +11,6 @@ use super::back_off::{FIRST_WAIT, spread};
 use super::entries::State;
 use super::sides::Sides;
 use super::{Class, Done, Queue, QueueKey, REFILL_SHARE, back_off};
-use crate::cluster::Side;
 
 /// A group and a number in it. The group says what is needed, the number says the class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,6 +18,7 @@ pub(super) struct Key(pub(super) u8, pub(super) u16);
 
 impl QueueKey for Key {
     type Payload = Bytes;
+    type Side = Side;
     type Group = u8;
     type Lot = Self;
 
@@ -35,14 +35,19 @@ impl QueueKey for Key {
             0 => &[Side::Hub, Side::Edge],
             1 => &[Side::Edge],
             2 => &[Side::Hub],
-            5 => &[SHARD, Side::Edge],
+            5 => &[Side::Shard, Side::Edge],
             _ => &[],
         }
     }
 }
 
-/// A third side: one of several servers of a hub.
-const SHARD: Side = Side::Shard(7);
+/// Sides, of which a key needs two at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Side {
+    Hub,
+    Edge,
+    Shard,
+}
 
 /// Groups of keys.
 const GROUPS: u8 = 6;
@@ -67,7 +72,7 @@ enum Op {
     AddAfter(Key, u64),
     Take(Class),
     /// What becomes of one of the keys that workers have.
-    Done(prop::sample::Index, Done),
+    Done(prop::sample::Index, Done<Side>),
     Pass(u64),
     Down(Side),
     Back(Side),
@@ -118,7 +123,7 @@ impl Model {
             op: 0,
             wanted: BTreeSet::new(),
             attempts: Vec::new(),
-            sides: [Side::Hub, Side::Edge, SHARD]
+            sides: [Side::Hub, Side::Edge, Side::Shard]
                 .map(|side| (side, SideModel::default()))
                 .into(),
             waits: BTreeMap::new(),
@@ -192,7 +197,7 @@ impl Model {
         let probe_of: Vec<_> = key.needs().iter().copied().filter(|&side| self.is_down(side)).collect();
         for side in &probe_of {
             let other = self.attempts.iter().find(|attempt| attempt.probe_of.contains(side));
-            assert!(other.is_none(), "two probes of the {side}");
+            assert!(other.is_none(), "two probes of {side:?}");
             let quiet_until = self.sides[side].quiet_until;
             assert!(quiet_until.is_some_and(|until| until <= self.now), "probed too early");
         }
@@ -205,7 +210,7 @@ impl Model {
         true
     }
 
-    fn done(&mut self, index: usize, done: Done) {
+    fn done(&mut self, index: usize, done: Done<Side>) {
         let attempt = self.attempts.remove(index);
         let key = attempt.key;
         let failures = self.queue.entries[&key].failures;
@@ -325,7 +330,7 @@ impl Model {
     fn converge(&mut self) {
         for _ in 0..2000 {
             self.op += 1;
-            for side in [Side::Hub, Side::Edge, SHARD] {
+            for side in [Side::Hub, Side::Edge, Side::Shard] {
                 self.back(side);
             }
             while !self.attempts.is_empty() {
@@ -359,10 +364,10 @@ fn key() -> impl Strategy<Value = Key> {
 }
 
 fn side() -> impl Strategy<Value = Side> {
-    prop_oneof![Just(Side::Hub), Just(Side::Edge), Just(SHARD)]
+    prop_oneof![Just(Side::Hub), Just(Side::Edge), Just(Side::Shard)]
 }
 
-fn outcome() -> impl Strategy<Value = Done> {
+fn outcome() -> impl Strategy<Value = Done<Side>> {
     prop_oneof![
         3 => Just(Done::Finished),
         3 => Just(Done::Retry(None)),
@@ -451,7 +456,7 @@ proptest! {
     fn a_set_of_sides_holds_what_was_put_in(first in side(), second in side()) {
         let set = Sides::of(&[first, second]);
         prop_assert_eq!(set, Sides::of(&[second, first, second]));
-        for side in [Side::Hub, Side::Edge, SHARD] {
+        for side in [Side::Hub, Side::Edge, Side::Shard] {
             prop_assert_eq!(set.has(side), side == first || side == second);
         }
     }

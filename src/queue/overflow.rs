@@ -21,9 +21,9 @@ pub(super) enum Lost {
 
 /// One round.
 #[derive(Debug)]
-pub(super) struct Round<G, K> {
+pub(super) struct Round<G, S, K> {
     pub(super) group: G,
-    pub(super) needs: Sides,
+    pub(super) needs: Sides<S>,
     /// Where it continues; `None` is the beginning.
     pub(super) from: Option<K>,
     /// The failures that keys without an entry are taken to have.
@@ -32,8 +32,8 @@ pub(super) struct Round<G, K> {
 
 /// All such groups. Keys of a group that need other sides are counted apart, since they cannot come back at the same
 /// time.
-pub(super) struct Overflow<G, K> {
-    groups: BTreeMap<(G, Sides), Group<K>>,
+pub(super) struct Overflow<G, S, K> {
+    groups: BTreeMap<(G, Sides<S>), Group<K>>,
     next_turn: u64,
 }
 
@@ -61,7 +61,7 @@ impl<K> Group<K> {
     }
 }
 
-impl<G: Copy + Ord, K> Overflow<G, K> {
+impl<G: Copy + Ord, S: Copy + Ord, K> Overflow<G, S, K> {
     pub(super) fn new() -> Self {
         Self {
             groups: BTreeMap::new(),
@@ -70,7 +70,7 @@ impl<G: Copy + Ord, K> Overflow<G, K> {
     }
 
     /// A key of `group` has no entry any more.
-    pub(super) fn lost(&mut self, group: G, needs: Sides, lost: Lost) {
+    pub(super) fn lost(&mut self, group: G, needs: Sides<S>, lost: Lost) {
         let turn = self.next_turn;
         let of_group = self.groups.entry((group, needs)).or_insert_with(|| Group {
             turn,
@@ -90,7 +90,7 @@ impl<G: Copy + Ord, K> Overflow<G, K> {
     }
 
     /// The group whose turn has come, among those whose needs `may` be taken.
-    pub(super) fn next(&self, now: Instant, may: impl Fn(Sides) -> bool) -> Option<(G, Sides)> {
+    pub(super) fn next(&self, now: Instant, may: impl Fn(Sides<S>) -> bool) -> Option<(G, Sides<S>)> {
         let groups = self.groups.iter().filter(|((_, needs), _)| may(*needs));
         let ready = groups.filter(|(_, group)| group.not_before().is_none_or(|at| at <= now));
         let next = ready.min_by_key(|(_, group)| group.turn);
@@ -98,7 +98,7 @@ impl<G: Copy + Ord, K> Overflow<G, K> {
     }
 
     /// Begins a round.
-    pub(super) fn begin(&mut self, (group, needs): (G, Sides)) -> Option<Round<G, K>> {
+    pub(super) fn begin(&mut self, (group, needs): (G, Sides<S>)) -> Option<Round<G, S, K>> {
         let of_group = self.groups.get_mut(&(group, needs))?;
         of_group.turn = self.next_turn;
         self.next_turn += 1;
@@ -119,7 +119,7 @@ impl<G: Copy + Ord, K> Overflow<G, K> {
     }
 
     /// A round ends: at a key that there is no room for, or at the end.
-    pub(super) fn end(&mut self, (group, needs): (G, Sides), no_room_for: Option<K>) {
+    pub(super) fn end(&mut self, (group, needs): (G, Sides<S>), no_room_for: Option<K>) {
         let Some(of_group) = self.groups.get_mut(&(group, needs)) else {
             return;
         };
@@ -130,7 +130,7 @@ impl<G: Copy + Ord, K> Overflow<G, K> {
     }
 
     /// For each group its needs, and the time before which it is not visited.
-    pub(super) fn wakes_at(&self) -> impl Iterator<Item = (Sides, Option<Instant>)> {
+    pub(super) fn wakes_at(&self) -> impl Iterator<Item = (Sides<S>, Option<Instant>)> {
         let groups = self.groups.iter();
         groups.map(|((_, needs), of_group)| (*needs, of_group.not_before()))
     }

@@ -57,7 +57,7 @@ impl<K: QueueKey> Queue<K> {
 
     /// When the next refill has something to do, if it has to wait for its time.
     pub(super) fn refill_due(&self) -> Option<Instant> {
-        let due = |(needs, not_before): (Sides, Option<Instant>)| {
+        let due = |(needs, not_before): (Sides<K::Side>, Option<Instant>)| {
             if self.gates.all_up(needs) {
                 return not_before;
             }
@@ -72,7 +72,7 @@ impl<K: QueueKey> Queue<K> {
     }
 
     /// True if a key with these needs could be taken now, or would be a probe for which there is no other key.
-    fn may_run(&self, needs: Sides, now: Instant) -> bool {
+    fn may_run(&self, needs: Sides<K::Side>, now: Instant) -> bool {
         let may_probe = || self.parked(needs) == 0 && self.gates.gate(needs, now) != Gate::Shut;
         self.gates.all_up(needs) || may_probe()
     }
@@ -103,7 +103,7 @@ impl<K: QueueKey> Queue<K> {
     }
 
     /// Ready keys with just these needs.
-    fn parked(&self, needs: Sides) -> usize {
+    fn parked(&self, needs: Sides<K::Side>) -> usize {
         self.ready.count(|lane| lane == needs)
     }
 

@@ -6,9 +6,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::back_off::{FIRST_WAIT, LONGEST_WAIT};
-use super::model_tests::Key;
+use super::model_tests::{Key, Side};
 use super::{Class, Done, FIRST_SHARE, NEWS_SHARE, Queue, WAITING_SHARE};
-use crate::cluster::Side;
 
 const CAPACITY: usize = 32;
 

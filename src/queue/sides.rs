@@ -8,7 +8,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::back_off::{probe_wait, spread};
-use crate::cluster::Side;
 use crate::few::Few;
 
 /// Added to the time over which the return of a side is spread, by each key that waits for it.
@@ -19,15 +18,21 @@ const LONGEST_RETURN: Duration = Duration::from_secs(5);
 const STEADY: Duration = Duration::from_secs(30);
 
 /// The sides that a key needs, in their order: the one where it is read and the one where it is written, at most.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Sides([Option<Side>; 2]);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Sides<S>([Option<S>; 2]);
 
-impl Sides {
-    pub(super) fn of(sides: &[Side]) -> Self {
+impl<S> Default for Sides<S> {
+    fn default() -> Self {
+        Self([None, None])
+    }
+}
+
+impl<S: Copy + Ord> Sides<S> {
+    pub(super) fn of(sides: &[S]) -> Self {
         sides.iter().fold(Self::default(), |set, &side| set.with(side))
     }
 
-    pub(super) fn with(self, side: Side) -> Self {
+    pub(super) fn with(self, side: S) -> Self {
         match self.0 {
             _ if self.has(side) => self,
             [None, _] => Self([Some(side), None]),
@@ -38,11 +43,11 @@ impl Sides {
         }
     }
 
-    pub(super) fn has(self, side: Side) -> bool {
+    pub(super) fn has(self, side: S) -> bool {
         self.0.contains(&Some(side))
     }
 
-    fn iter(self) -> impl Iterator<Item = Side> {
+    fn iter(self) -> impl Iterator<Item = S> {
         self.0.into_iter().flatten()
     }
 }
@@ -59,8 +64,8 @@ pub(super) enum Gate {
 }
 
 /// What is known of the sides; nothing of one that was never down.
-#[derive(Debug, Default)]
-pub(super) struct Gates(Few<Side, SideGate>);
+#[derive(Debug)]
+pub(super) struct Gates<S>(Few<S, SideGate>);
 
 #[derive(Debug, Default)]
 struct SideGate {
@@ -108,13 +113,19 @@ struct Pace {
     until: Instant,
 }
 
-impl Gates {
+impl<S> Default for Gates<S> {
+    fn default() -> Self {
+        Self(Few::default())
+    }
+}
+
+impl<S: Copy + Ord> Gates<S> {
     /// True if none of these sides is down.
-    pub(super) fn all_up(&self, sides: Sides) -> bool {
+    pub(super) fn all_up(&self, sides: Sides<S>) -> bool {
         sides.iter().all(|side| !self.is_down(side))
     }
 
-    pub(super) fn is_down(&self, side: Side) -> bool {
+    pub(super) fn is_down(&self, side: S) -> bool {
         self.of(side).is_some_and(SideGate::is_down)
     }
 
@@ -126,7 +137,7 @@ impl Gates {
     /// Whether a key that needs `sides` may be taken.
     ///
     /// A key that needs two sides which are both down is a probe of both, so that neither ever has two in flight.
-    pub(super) fn gate(&self, sides: Sides, now: Instant) -> Gate {
+    pub(super) fn gate(&self, sides: Sides<S>, now: Instant) -> Gate {
         if self.each(sides).any(|gate| !gate.lets_through(now)) {
             return Gate::Shut;
         }
@@ -137,7 +148,7 @@ impl Gates {
     }
 
     /// From when on a key that needs `sides` may be taken; `None` if that is no question of time.
-    pub(super) fn opens_at(&self, sides: Sides) -> Option<Instant> {
+    pub(super) fn opens_at(&self, sides: Sides<S>) -> Option<Instant> {
         if self.each(sides).any(SideGate::is_probed) {
             return None;
         }
@@ -145,7 +156,7 @@ impl Gates {
     }
 
     /// The attempt `number` at a key that needs `sides` begins.
-    pub(super) fn begin(&mut self, sides: Sides, number: u64, now: Instant) {
+    pub(super) fn begin(&mut self, sides: Sides<S>, number: u64, now: Instant) {
         for side in sides.iter() {
             match self.0.get_mut(side).map(|gate| &mut gate.state) {
                 Some(State::Down { probe, .. }) => *probe = Some(number),
@@ -156,7 +167,7 @@ impl Gates {
     }
 
     /// The attempt `number` has ended. Gives the sides of which it was the probe.
-    pub(super) fn end(&mut self, number: u64) -> Sides {
+    pub(super) fn end(&mut self, number: u64) -> Sides<S> {
         let mut probed = Sides::default();
         for (side, gate) in self.0.iter_mut() {
             if let State::Down { probe, .. } = &mut gate.state
@@ -170,7 +181,7 @@ impl Gates {
     }
 
     /// The attempt `number`, the probe of `probed`, did not reach `side`. True if this is news.
-    pub(super) fn unreachable(&mut self, side: Side, number: u64, probed: Sides, now: Instant, jitter: f64) -> bool {
+    pub(super) fn unreachable(&mut self, side: S, number: u64, probed: Sides<S>, now: Instant, jitter: f64) -> bool {
         if probed.has(side) {
             let gate = self.0.or_default(side);
             gate.failures = gate.failures.saturating_add(1);
@@ -182,14 +193,14 @@ impl Gates {
     }
 
     /// A probe of `sides` said nothing of them: the next one waits as long as the last one did.
-    pub(super) fn learnt_nothing(&mut self, sides: Sides, now: Instant, jitter: f64) {
+    pub(super) fn learnt_nothing(&mut self, sides: Sides<S>, now: Instant, jitter: f64) {
         for side in sides.iter() {
             self.0.or_default(side).probe_later(now, jitter);
         }
     }
 
     /// The side is down. True if this is news.
-    pub(super) fn down(&mut self, side: Side, now: Instant, jitter: f64) -> bool {
+    pub(super) fn down(&mut self, side: S, now: Instant, jitter: f64) -> bool {
         let gate = self.0.or_default(side);
         let State::Up { since, .. } = gate.state else {
             return false;
@@ -207,7 +218,7 @@ impl Gates {
 
     /// Something answered on this side; `parked` keys wait for it, and `number` attempts have begun. True if the side
     /// was down and is believed to be back.
-    pub(super) fn back(&mut self, side: Side, parked: usize, number: u64, now: Instant, jitter: f64) -> bool {
+    pub(super) fn back(&mut self, side: S, parked: usize, number: u64, now: Instant, jitter: f64) -> bool {
         let Some(gate) = self.0.get_mut(side) else {
             return false;
         };
@@ -225,11 +236,11 @@ impl Gates {
         true
     }
 
-    fn of(&self, side: Side) -> Option<&SideGate> {
+    fn of(&self, side: S) -> Option<&SideGate> {
         self.0.get(side)
     }
 
-    fn each(&self, sides: Sides) -> impl Iterator<Item = &SideGate> {
+    fn each(&self, sides: Sides<S>) -> impl Iterator<Item = &SideGate> {
         sides.iter().filter_map(|side| self.of(side))
     }
 }

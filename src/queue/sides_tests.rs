@@ -6,9 +6,8 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::back_off::FIRST_WAIT;
-use super::model_tests::Key;
+use super::model_tests::{Key, Side};
 use super::{Class, Done, Queue};
-use crate::cluster::Side;
 
 const HUB_KEYS: u8 = 2;
 

@@ -8,10 +8,10 @@ use tokio::time::Instant;
 
 use super::back_off::{FIRST_WAIT, LONGEST_WAIT};
 use super::{Class, Done, Queue, QueueKey};
-use crate::cluster::Side;
 
 impl QueueKey for &'static str {
     type Payload = Bytes;
+    type Side = ();
     type Group = ();
     type Lot = &'static str;
 
@@ -21,7 +21,7 @@ impl QueueKey for &'static str {
 
     fn group(&self) {}
 
-    fn needs(&self) -> &[Side] {
+    fn needs(&self) -> &[()] {
         &[]
     }
 }
@@ -297,6 +297,7 @@ struct OfLot(usize, usize);
 
 impl QueueKey for OfLot {
     type Payload = Bytes;
+    type Side = ();
     type Group = ();
     type Lot = usize;
 
@@ -306,7 +307,7 @@ impl QueueKey for OfLot {
 
     fn group(&self) {}
 
-    fn needs(&self) -> &[Side] {
+    fn needs(&self) -> &[()] {
         &[]
     }
 }

@@ -26,8 +26,9 @@ use self::notice::{Notice, Notices};
 use self::plan::{LOOK, Now, Plan, Step, Tries};
 use crate::cluster::access::AccessSource;
 use crate::cluster::claims::Claims;
-use crate::cluster::{Cluster, Credentials, Error, Side};
+use crate::cluster::{Cluster, Credentials, Error};
 use crate::logging::{Maybe, log_line};
+use crate::side::Side;
 
 /// What is needed to renew and watch the credentials. Cheap to clone.
 #[derive(Clone)]
@@ -227,7 +228,7 @@ impl Renewal {
         let sides = [Rc::clone(&self.setup.hub), Rc::clone(&self.setup.edge)];
         for (index, cluster) in sides.iter().enumerate() {
             let credentials = cluster.in_force();
-            let side = cluster.side();
+            let side = Side::of(cluster);
             let are_renewed =
                 side == Side::Hub && self.setup.keep.is_some() && matches!(&*credentials, Credentials::Token(..));
             match self.notices[index].due(&credentials, are_renewed, now) {

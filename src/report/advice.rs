@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::cluster::{ApiStatus, Error, Place, Side};
+use crate::cluster::{ApiStatus, Error, Place};
 
 /// What a person can do about an error at that place, in one sentence.
 pub(crate) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
@@ -37,7 +37,7 @@ pub(crate) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
         Error::Unanswered(_) => {
             "the side answers others; see its log for what holds this up: a webhook, an aggregated API?".into()
         }
-        Error::Unauthorized(_) if place.side == Some(Side::Hub) => {
+        Error::Unauthorized(_) if &*place.side == "hub" => {
             "the credentials are not accepted: renew the token or certificate in the kubeconfig; edge-syncer gen NAME \
              --rotate makes another token"
                 .into()

@@ -8,7 +8,7 @@ const PLACE: &str = "certificate-authority-data of /etc/hub.kubeconfig";
 
 fn at_place(error: &Error) -> String {
     let place = Place {
-        side: Some(Side::Hub),
+        side: "hub".into(),
         address: "https://hub.example:6443".into(),
         trust: PLACE.into(),
     };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::cluster::Side;
+use crate::side::Side;
 
 /// What has been counted since the process began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

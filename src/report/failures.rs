@@ -6,14 +6,12 @@
 //! then none until it has worked for a while.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Subject;
 use super::streak::Streak;
-use crate::cluster::Side;
 
 /// Lines about failures in [`BURST`]. The rest is summed up.
 const LINES: u32 = 20;
@@ -26,10 +24,19 @@ const LASTING: Duration = Duration::from_secs(30);
 const RETURNS: u8 = 1;
 const RETURNS_OF_SIDE: u8 = 3;
 
+/// What a streak of failures is about.
+pub(super) trait Failing: Clone + Eq + Hash {
+    /// True for one thing of a side; false for what concerns the whole side.
+    fn is_thing(&self) -> bool;
+
+    /// The side, of which several things may fail for one reason.
+    fn side(&self) -> impl Hash;
+}
+
 /// All that fails, or has failed lately.
-#[derive(Debug, Default)]
-pub(super) struct Failures {
-    streaks: HashMap<Subject, Streak>,
+#[derive(Debug)]
+pub(super) struct Failures<S> {
+    streaks: HashMap<S, Streak>,
     /// Those of them that fail now.
     count: usize,
     /// Reasons that several have in common, by their hash.
@@ -72,11 +79,23 @@ pub(super) struct Ended {
     pub(super) lasted: Duration,
 }
 
-impl Failures {
+impl<S> Default for Failures<S> {
+    fn default() -> Self {
+        Self {
+            streaks: HashMap::new(),
+            count: 0,
+            shared: HashMap::new(),
+            burst: None,
+            steady_due: None,
+        }
+    }
+}
+
+impl<S: Failing> Failures<S> {
     /// Something fails in this way, and for this reason, if others may have the same. Returns the line that it is to
     /// have.
-    pub(super) fn fails(&mut self, subject: &Subject, kind: u32, reason: Option<&str>, now: Instant) -> Option<Line> {
-        let is_thing = matches!(subject, Subject::Thing(..));
+    pub(super) fn fails(&mut self, subject: &S, kind: u32, reason: Option<&str>, now: Instant) -> Option<Line> {
+        let is_thing = subject.is_thing();
         let (is_news, line) = self.goes_on(subject, kind, now);
         let reason = reason.map(|reason| hash(subject.side(), reason));
         self.move_to(subject, reason);
@@ -102,7 +121,7 @@ impl Failures {
     }
 
     /// A streak begins or continues. Returns whether that is news, and which line it gets.
-    fn goes_on(&mut self, subject: &Subject, kind: u32, now: Instant) -> (bool, Line) {
+    fn goes_on(&mut self, subject: &S, kind: u32, now: Instant) -> (bool, Line) {
         let known = self.streaks.get_mut(subject).filter(|streak| !is_over(streak, now));
         let Some(streak) = known else {
             self.streaks.insert(subject.clone(), Streak::begin(kind, now));
@@ -111,7 +130,7 @@ impl Failures {
         };
         // One outage shows in different errors: refused, reset, timed out. If it lasts, the later one says more: the
         // connection was cut, and since then the proxy refuses it.
-        let may_be_news = matches!(subject, Subject::Thing(..)) || streak.is_quiet_for(LASTING, now);
+        let may_be_news = subject.is_thing() || streak.is_quiet_for(LASTING, now);
         let is_news = may_be_news && streak.is_news(kind, now);
         if streak.paused.take().is_none() {
             return (is_news, Line::News);
@@ -124,7 +143,7 @@ impl Failures {
     }
 
     /// Something does not fail any more. Returns its streak, if it failed.
-    pub(super) fn ends(&mut self, subject: &Subject, now: Instant) -> Option<Ended> {
+    pub(super) fn ends(&mut self, subject: &S, now: Instant) -> Option<Ended> {
         if self.count == 0 || !self.has(subject) {
             return None;
         }
@@ -140,7 +159,7 @@ impl Failures {
     }
 
     /// Something is gone, so that the end of its failure is not logged.
-    pub(super) fn clear(&mut self, subject: &Subject, now: Instant) {
+    pub(super) fn clear(&mut self, subject: &S, now: Instant) {
         self.ends(subject, now);
         if let Some(streak) = self.streaks.get_mut(subject) {
             streak.is_logged = false;
@@ -149,7 +168,7 @@ impl Failures {
 
     /// What failed again and again and by now has worked for a while, each with that time. Everything else that has
     /// worked for as long is forgotten.
-    pub(super) fn steady(&mut self, now: Instant) -> Vec<(Subject, Duration)> {
+    pub(super) fn steady(&mut self, now: Instant) -> Vec<(S, Duration)> {
         if self.steady_due.is_none_or(|due| due > now) {
             return Vec::new();
         }
@@ -167,7 +186,7 @@ impl Failures {
         steady
     }
 
-    pub(super) fn has(&self, subject: &Subject) -> bool {
+    pub(super) fn has(&self, subject: &S) -> bool {
         self.streaks.get(subject).is_some_and(|streak| streak.paused.is_none())
     }
 
@@ -196,7 +215,7 @@ impl Failures {
     }
 
     /// It fails for this reason from now on.
-    fn move_to(&mut self, subject: &Subject, reason: Option<u64>) {
+    fn move_to(&mut self, subject: &S, reason: Option<u64>) {
         let Some(streak) = self.streaks.get_mut(subject) else {
             return;
         };
@@ -245,14 +264,11 @@ fn is_over(streak: &Streak, now: Instant) -> bool {
     streak.paused.is_some_and(|since| now.duration_since(since) >= STEADY)
 }
 
-fn most_returns(subject: &Subject) -> u8 {
-    match subject {
-        Subject::Thing(..) => RETURNS,
-        _ => RETURNS_OF_SIDE,
-    }
+fn most_returns(subject: &impl Failing) -> u8 {
+    if subject.is_thing() { RETURNS } else { RETURNS_OF_SIDE }
 }
 
-fn hash(side: Side, reason: &str) -> u64 {
+fn hash(side: impl Hash, reason: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     (side, reason).hash(&mut hasher);
     hasher.finish()
@@ -261,6 +277,10 @@ fn hash(side: Side, reason: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Subject;
+    use crate::side::Side;
+
+    type Failures = super::Failures<Subject>;
 
     fn now() -> Instant {
         Instant::now()

@@ -9,8 +9,9 @@ use log::Level;
 use super::changes::Word;
 use super::failures::{Line, STEADY};
 use super::subject::{Subject, Topic};
-use crate::cluster::{Error, Side};
+use crate::cluster::Error;
 use crate::logging::{self, LogReason};
+use crate::side::Side;
 
 /// The words about copies that somebody else has changed or deleted, where they have no lines of their own.
 pub(super) const DRIFT: Word = ("changed by somebody else, and corrected", LogReason::CopyDrifted);

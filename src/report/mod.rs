@@ -4,7 +4,7 @@
 //! failures have in common, such as a missing permission, once for all of them. Changes are logged one line each while
 //! they are few; a burst is logged as its first lines and a sum, and has few lines even if it never ends.
 
-mod advice;
+pub(crate) mod advice;
 mod changes;
 mod counters;
 mod failures;
@@ -24,8 +24,9 @@ use self::changes::{Changes, Word};
 use self::failures::Failures;
 use self::left_out::Said;
 use self::lines::{DRIFT, log_end, log_failure, log_sums, reason};
-use crate::cluster::{Error, Place, Side};
+use crate::cluster::{Error, Place};
 use crate::logging::{self, LogReason, log_line};
+use crate::side::Side;
 
 pub(crate) use self::advice::{about_no_api, advice, is_about_path};
 pub use self::counters::Counters;
@@ -46,7 +47,7 @@ pub struct Peer<'a> {
 pub struct Report {
     /// The time at which what is reported to it happens.
     now: Instant,
-    failures: Failures,
+    failures: Failures<Subject>,
     /// Rules of the edge's owner that have refused something. That is intended, so it does not count as failing.
     refusals: HashSet<String>,
     /// What objects wait for and was logged: namespaces, and copies that have their names.
@@ -423,15 +424,9 @@ impl Report {
 mod tests {
     use super::*;
 
-    const NOWHERE: &Place = &Place {
-        side: None,
-        address: String::new(),
-        trust: String::new(),
-    };
-
     fn fails(report: &mut Report, subject: &Subject, error: &Error) -> bool {
         let from = Peer {
-            place: NOWHERE,
+            place: &Place::default(),
             stranger: None,
         };
         report.failed(subject.clone(), "reading", error, from)
@@ -478,8 +473,9 @@ mod tests {
     #[test]
     fn something_else_than_an_api_is_one_failure_of_its_side() {
         let mut report = Report::new(Instant::now());
+        let nowhere = Place::default();
         let from = Peer {
-            place: NOWHERE,
+            place: &nowhere,
             stranger: Some("<html>"),
         };
         let page = Error::from_answer(404, None, b"404 page not found");

@@ -1,8 +1,12 @@
 //! What a streak of failures is about, and how its lines name it.
 
+use std::hash::Hash;
+
 use super::advice::{is_refused_as_invalid, is_terminating};
-use crate::cluster::{Error, Side};
+use super::failures::Failing;
+use crate::cluster::Error;
 use crate::logging::LogReason;
+use crate::side::Side;
 
 /// What a streak of failures is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -99,6 +103,16 @@ impl Subject {
             _ => (&**name, ""),
         };
         [(topic.key(), name), ("namespace", namespace)]
+    }
+}
+
+impl Failing for Subject {
+    fn is_thing(&self) -> bool {
+        matches!(self, Self::Thing(..))
+    }
+
+    fn side(&self) -> impl Hash {
+        Subject::side(self)
     }
 }
 

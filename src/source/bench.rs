@@ -16,7 +16,6 @@ use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
-pub(super) use crate::cluster::Side;
 use crate::cluster::{ApiServer, Body, RateLimit, Response};
 
 pub(super) type Answer = Result<Response, Error>;
@@ -172,18 +171,23 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    /// The edge's server.
+    /// A server nearby, as the edge's is.
     pub(super) fn new(answers: Vec<Answer>) -> Self {
-        Self::at(Side::Edge, answers)
+        Self::of(answers, Cluster::nearby)
     }
 
-    pub(super) fn at(side: Side, answers: Vec<Answer>) -> Self {
+    /// A server over a link that may be slow, as the hub's is.
+    pub(super) fn far(answers: Vec<Answer>) -> Self {
+        Self::of(answers, |cluster| cluster)
+    }
+
+    fn of(answers: Vec<Answer>, at: fn(Cluster) -> Cluster) -> Self {
         let script = Script::default();
         script.answers.borrow_mut().extend(answers);
-        let cluster = Cluster::new(side, Box::new(script.clone()), RateLimit::new(None), "edge-syncer");
+        let cluster = Cluster::new("side", Box::new(script.clone()), RateLimit::new(None), "edge-syncer");
         Self {
             script,
-            cluster: Rc::new(cluster),
+            cluster: Rc::new(at(cluster)),
         }
     }
 

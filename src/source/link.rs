@@ -177,7 +177,7 @@ mod tests {
     use tokio::sync::mpsc::channel;
 
     use super::*;
-    use crate::cluster::{Paths, RateLimit, Side};
+    use crate::cluster::{Paths, RateLimit};
 
     fn answer(code: u16) -> Error {
         Error::from_answer(code, None, b"")
@@ -193,7 +193,7 @@ mod tests {
     async fn a_type_that_is_being_set_up_is_not_waited_for_as_long_as_it_was_missing() {
         let (events, mut received) = channel(100);
         let server = Paths(std::collections::BTreeMap::new());
-        let cluster = Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None), "edge-syncer");
+        let cluster = Cluster::new("hub", Box::new(server), RateLimit::new(None), "edge-syncer");
         let mut link = Link::new(0, events, Rc::new(cluster));
         for _ in 0..10 {
             wait_after(&mut link, 404).await;

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::link::{Closed, End, LONGEST_WAIT, Link, Pages, jitter, version_number};
 use super::progress::Progress;
 use super::{Covers, Reading, SourceEvent, Style, Versions};
-use crate::cluster::{Cluster, Error, LONGEST_VERSION, ListRequest, Side, WATCH_SILENCE, WatchEvent, Watching};
+use crate::cluster::{Cluster, Error, LONGEST_VERSION, ListRequest, WATCH_SILENCE, WatchEvent, Watching};
 use crate::logging::log_line;
 
 /// How long the server keeps a watch open, in seconds, plus up to a tenth. Long, since each renewal costs a request;
@@ -125,7 +125,7 @@ impl Source {
                 Info,
                 WatchShort,
                 "each watch is ended at once, so there are fewer of them",
-                side = self.cluster.side().word(),
+                side = self.cluster.name(),
                 resource = self.list.resource.qualified()
             );
         }
@@ -201,11 +201,10 @@ impl Source {
 
     /// True if the next list is to be streamed.
     fn takes_a_stream(&self) -> bool {
-        let is_local = self.cluster.side() == Side::Edge;
         self.streams
             && self.cluster.streams_lists()
             && self.broken_streams < BROKEN_STREAMS
-            && (is_local || self.slow_lists >= SLOW_LISTS)
+            && (self.cluster.is_near() || self.slow_lists >= SLOW_LISTS)
     }
 
     /// Reads a paged list to its end.
@@ -272,7 +271,7 @@ impl Source {
             Debug,
             StreamingRefused,
             "no streaming lists, reading pages",
-            side = self.cluster.side().word(),
+            side = self.cluster.name(),
             error = answer
         );
         self.cluster.stop_streaming_lists();

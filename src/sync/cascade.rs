@@ -54,7 +54,8 @@ async fn first_of_definition(cluster: &Rc<Cluster>, name: &str) -> Result<Option
 mod tests {
     use super::*;
     use crate::api::FIELD_MANAGER;
-    use crate::cluster::{ObjectName, Paths, RateLimit, Side};
+    use crate::cluster::{ObjectName, Paths, RateLimit};
+    use crate::side::Side;
 
     const GROUPS: (&str, &str) = (
         "/apis",
@@ -85,7 +86,7 @@ mod tests {
     ) -> Option<Option<String>> {
         let server = Paths(paths.iter().copied().collect());
         let cluster = Rc::new(Cluster::new(
-            Side::Edge,
+            Side::Edge.word(),
             Box::new(server),
             RateLimit::new(None),
             FIELD_MANAGER,

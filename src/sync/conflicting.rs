@@ -147,7 +147,7 @@ impl Taking<'_> {
                 Debug,
                 OthersFieldsRemoved,
                 "a copy was refused as a whole because of fields that others have added; they are removed",
-                side = self.copies.side().word(),
+                side = self.copies.name(),
                 object = at.for_people()
             );
         }

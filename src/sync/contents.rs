@@ -101,12 +101,13 @@ pub(super) async fn first_of_type(
 mod tests {
     use super::*;
     use crate::api::FIELD_MANAGER;
-    use crate::cluster::{Paths, RateLimit, Side};
+    use crate::cluster::{Paths, RateLimit};
+    use crate::side::Side;
 
     async fn first(paths: &[(&'static str, &'static str)]) -> Result<Option<String>, Error> {
         let server = Paths(paths.iter().copied().collect());
         let cluster = Rc::new(Cluster::new(
-            Side::Hub,
+            Side::Hub.word(),
             Box::new(server),
             RateLimit::new(None),
             FIELD_MANAGER,

@@ -1,6 +1,7 @@
 use super::*;
 use crate::api::FIELD_MANAGER;
-use crate::cluster::{Paths, RateLimit, Side};
+use crate::cluster::{Paths, RateLimit};
+use crate::side::Side;
 use crate::sync::scripted::scripted;
 
 const ABSENT: &str = r#"{"kind":"Status","reason":"NotFound","details":{"name":"gauges.example.org"},"code":404}"#;
@@ -160,7 +161,7 @@ async fn in_kcp(group: &str, workspace: &'static str, bindings: &'static str, kn
         ("/apis/apis.kcp.io/v1alpha2/apibindings", bindings),
     ];
     let hub = Cluster::new(
-        Side::Hub,
+        Side::Hub.word(),
         Box::new(Paths(paths.into())),
         RateLimit::new(None),
         FIELD_MANAGER,

@@ -18,8 +18,9 @@ use super::replace::{Replacing, is_ours_alone, make_room};
 use super::take_over::{MOST_VERSIONS, Whose, take_over};
 use crate::api::DOWNSYNC_OVERWRITE;
 use crate::cluster::read::read_metadata;
-use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType, Side};
+use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
 use crate::plan::Direction;
+use crate::side::Side;
 use crate::sync::kinds::{keeps_silently, may_keep_silently, runs_once};
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Desired, Marks};
@@ -148,14 +149,14 @@ pub(super) async fn bring(hub: &Cluster, edge: &Rc<Cluster>, job: &Job, desired:
 async fn recreate_namespace(hub: &Cluster, edge: &Cluster, namespace: &str) -> Result<bool, Failure> {
     let (resource, name) = (ResourceType::namespaces(), ObjectName::new("", namespace));
     let found = read_metadata(hub, &resource, &name).await;
-    let found = found.map_err(failed(hub.side(), "reading"))?;
+    let found = found.map_err(failed(Side::Hub, "reading"))?;
     let is_ours = |meta: &Meta| meta.is_copy_of(Direction::Up, &resource.kind) && meta.deletion_timestamp.is_none();
     if !found.as_ref().is_some_and(is_ours) {
         return Ok(false);
     }
     let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
     match edge.create(&resource, &name, Bytes::from(body.to_string())).await {
-        Err(error) if !error.is_already_there() => Err(failed(edge.side(), "creating its namespace")(error)),
+        Err(error) if !error.is_already_there() => Err(failed(Side::Edge, "creating its namespace")(error)),
         _ => Ok(true),
     }
 }

@@ -191,7 +191,7 @@ fn what_was_applied_empty_and_is_null_or_not_there_is_lost() {
 }
 
 mod stories {
-    use crate::cluster::Side;
+    use crate::side::Side;
     use crate::sync::job::{Change, Failure, Job, Outcome};
     use crate::sync::reconcile::reconcile;
     use crate::sync::reconcile::tests::{OUR_COPY, job};

@@ -101,7 +101,8 @@ impl Crd {
 mod tests {
     use super::*;
     use crate::api::FIELD_MANAGER;
-    use crate::cluster::{Paths, RateLimit, Side};
+    use crate::cluster::{Paths, RateLimit};
+    use crate::side::Side;
 
     const LIST: (&str, &str) = (
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
@@ -139,7 +140,7 @@ mod tests {
                 ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/bs.g.org", body),
             ];
             let cluster = Cluster::new(
-                Side::Edge,
+                Side::Edge.word(),
                 Box::new(Paths(paths.into())),
                 RateLimit::new(None),
                 FIELD_MANAGER,
@@ -158,7 +159,7 @@ mod tests {
     #[tokio::test]
     async fn whoever_may_not_read_crds_believes_what_is_shown() {
         let cluster = Cluster::new(
-            Side::Edge,
+            Side::Edge.word(),
             Box::new(Paths([].into())),
             RateLimit::new(None),
             FIELD_MANAGER,

@@ -249,7 +249,8 @@ mod tests {
 
     use super::*;
     use crate::api::FIELD_MANAGER;
-    use crate::cluster::{ApiServer, RateLimit, Response, Side};
+    use crate::cluster::{ApiServer, RateLimit, Response};
+    use crate::side::Side;
     use crate::sync::scripted::scripted;
 
     /// A cluster with one namespace, and a count of what it was asked.
@@ -279,7 +280,7 @@ mod tests {
         let asked = Rc::new(Cell::new(0));
         let server = Named(name, object, Rc::clone(&asked));
         (
-            Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None), FIELD_MANAGER),
+            Cluster::new(Side::Hub.word(), Box::new(server), RateLimit::new(None), FIELD_MANAGER),
             asked,
         )
     }

@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
-use crate::cluster::{Error, Precondition, ResourceType, Side};
+use crate::cluster::{Error, Precondition, ResourceType};
 use crate::logging::LogReason;
 use crate::plan::{Direction, Selection};
+use crate::side::Side;
 use crate::sync::definition::{TypeDefinitions, Withdrawal};
 use crate::sync::identity::{Doubt, Identity};
 use crate::sync::managed_fields::{RevertFrom, marks};

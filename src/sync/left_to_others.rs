@@ -16,6 +16,7 @@ use super::object::{Address, Desired};
 use super::ownership::Copy;
 use crate::cluster::{Cluster, Content, Error};
 use crate::plan::Direction;
+use crate::side::Side;
 
 /// What is applied to a copy that exists; `None` if it is all that the origin has.
 pub(super) async fn without_it(
@@ -36,7 +37,7 @@ pub(super) async fn without_it(
         return Ok(without);
     }
     let theirs = set_by_others(&copy, job, job.policy.reverts(job.selection));
-    let mut paths = theirs.map_err(failed(copies.side(), "reading"))?;
+    let mut paths = theirs.map_err(failed(Side::of(copies), "reading"))?;
     let wanted = without.as_ref().unwrap_or(desired);
     wanted.retain_present(&mut paths);
     if paths.is_empty() {
@@ -46,7 +47,7 @@ pub(super) async fn without_it(
         return Ok(without);
     };
     let unset = retain_unset(&mut paths, &origin, &job.origin.resource.api_version());
-    unset.map_err(failed(origins.side(), "reading"))?;
+    unset.map_err(failed(Side::of(origins), "reading"))?;
     Ok(wanted.without(&paths).or(without))
 }
 
@@ -55,7 +56,7 @@ pub(super) async fn read(side: &Cluster, at: &Address) -> Result<Option<bytes::B
     match side.get(&at.resource, &at.name, Content::Full).await {
         Ok(object) => Ok(Some(object)),
         Err(error) if error.status().is_some() => Ok(None),
-        Err(error) => Err(failed(side.side(), "reading")(error)),
+        Err(error) => Err(failed(Side::of(side), "reading")(error)),
     }
 }
 

@@ -17,6 +17,7 @@ use super::{downsync, identity, undeclared, upsync};
 use crate::cluster::read::not_older;
 use crate::cluster::{Cluster, Content, Error};
 use crate::plan::{Direction, Selection};
+use crate::side::Side;
 use crate::sync::ownership::Marked;
 
 /// Syncs one object.
@@ -30,24 +31,24 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
     }
     if job.is_held {
         let held = read_copy_of_origin(copies, &job).await;
-        return match held.map_err(failed(copies.side(), "reading"))? {
+        return match held.map_err(failed(Side::of(copies), "reading"))? {
             None => Ok(done(Why::Gone, Some(Seen::ABSENT))),
             there => Ok(done(HeldFor::StillThere, there)),
         };
     }
     if job.selection == Selection::None && job.read_first && !job.may_delete && !job.suspect {
         let hidden = read_unlabelled(copies, &job).await;
-        return hidden.map_err(failed(copies.side(), "reading"));
+        return hidden.map_err(failed(Side::of(copies), "reading"));
     }
     let read = match job.desired.take().filter(|_| !job.type_gone) {
         Some(desired) => Ok(Read::Wanted(desired, None)),
         None => read_desired(origins, &job).await,
     };
-    let (desired, origin) = match read.map_err(failed(origins.side(), "reading"))? {
+    let (desired, origin) = match read.map_err(failed(Side::of(origins), "reading"))? {
         Read::Absent => return retire(origins, copies, &job).await,
         Read::NotSelected if job.read_first => {
             let hidden = read_unlabelled(copies, &job).await;
-            return hidden.map_err(failed(copies.side(), "reading"));
+            return hidden.map_err(failed(Side::of(copies), "reading"));
         }
         Read::NotSelected => return Ok(left(Why::NotSelected)),
         Read::Wanted(desired, origin) if job.unread.is_some_and(|synced| synced == desired.hash) => {
@@ -63,7 +64,7 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
     let mut found = None;
     if job.read_first {
         let place = read_place(copies, &job).await;
-        let place = place.map_err(failed(copies.side(), "reading"))?;
+        let place = place.map_err(failed(Side::of(copies), "reading"))?;
         let others = place
             .as_ref()
             .and_then(|(meta, _)| other_origin_of(meta, &job, &desired));
@@ -76,7 +77,7 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
     }
     if job.identity.is_another() && !job.keeps_source_mark(&desired, job.copy) {
         let asked = ask_who_answers(origins, &mut job).await;
-        asked.map_err(failed(origins.side(), "identifying the cluster"))?;
+        asked.map_err(failed(Side::of(origins), "identifying the cluster"))?;
     }
     let outcome = bring(hub, edge, &job, &desired).await?;
     Ok(Outcome {
@@ -130,7 +131,7 @@ async fn finalizers(copies: &Cluster, job: &Job, desired: &Desired, ending: &End
     }
     finalizers_of(copies, job)
         .await
-        .map_err(failed(copies.side(), "reading"))
+        .map_err(failed(Side::of(copies), "reading"))
 }
 
 /// The origin of a copy is there and not selected, and the copy may be gone or may only have lost its label: then it is

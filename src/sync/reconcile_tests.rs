@@ -1,5 +1,6 @@
 use super::*;
-use crate::cluster::{ObjectName, ResourceType, Side};
+use crate::cluster::{ObjectName, ResourceType};
+use crate::side::Side;
 use crate::sync::job::HeldFor;
 use crate::sync::ownership::{Copy, CopyState, origin_hash};
 use crate::sync::scripted::scripted;

@@ -8,6 +8,7 @@ use super::copy_place::read_meta;
 use super::job::{Failure, HeldFor, Job, Outcome, Why, done, failed, left, precondition};
 use super::retire::{Proof, distrust, prove};
 use crate::cluster::{Cluster, Error};
+use crate::side::Side;
 use crate::sync::object::{Address, Desired, Marks};
 use crate::sync::ownership::{Copy, CopyState};
 
@@ -50,7 +51,7 @@ pub(super) async fn make_room(
     Replacing { is_another, refusal }: Replacing,
 ) -> Result<Option<Outcome>, Failure> {
     let Address { resource, name } = &job.copy_at;
-    let side = copies.side();
+    let side = Side::of(copies);
     let replacing = |error| failed(side, "replacing")(error);
     if let Err(error) = is_taken_as_new(copies, job, desired, refusal.as_ref()).await {
         return Err(failed(side, "applying")(both(refusal, error)));

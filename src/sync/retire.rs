@@ -17,6 +17,7 @@ use crate::api::{ADOPTED, OWNER, PULL_SECRETS, RENAMED_FROM, SOURCE};
 use crate::cluster::read::{not_older, read_metadata};
 use crate::cluster::{Cluster, Error};
 use crate::plan::Direction;
+use crate::side::Side;
 use crate::sync::identity::{self, Verdict};
 use crate::sync::meta::Meta;
 use crate::sync::object::Address;
@@ -121,7 +122,7 @@ fn retirement_of(job: &Job, meta: &Meta) -> Retirement {
 
 /// What is in the copy's place; `None` if it is proved that nothing is.
 async fn standing(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Failure> {
-    let failed = |error| failed(copies.side(), "reading")(error);
+    let failed = |error| failed(Side::of(copies), "reading")(error);
     let found = match read_meta(copies, job).await.map_err(failed)? {
         None if job.copy.state != CopyState::Absent => confirm_gone(copies, job).await.map_err(failed)?,
         found => found,
@@ -138,12 +139,14 @@ async fn cascade_of(copies: &Rc<Cluster>, job: &Job, retirement: &Retirement) ->
         return Ok(None);
     }
     let first = first_in_cascade(copies, &job.copy_at).await;
-    first.map_err(failed(copies.side(), "reading what would be deleted with it"))
+    first.map_err(failed(Side::of(copies), "reading what would be deleted with it"))
 }
 
 /// Somebody deletes the copy of a Pod, which would stay until a kubelet says that it has ended, and none has it.
 pub(super) async fn end_at_once(copies: &Cluster, job: &Job) -> Result<Outcome, Failure> {
-    let found = read_meta(copies, job).await.map_err(failed(copies.side(), "reading"))?;
+    let found = read_meta(copies, job)
+        .await
+        .map_err(failed(Side::of(copies), "reading"))?;
     let is_ending = |copy: Copy| copy.state == CopyState::Ours && copy.terminating;
     match found.filter(|meta| is_ending(job.copy_of(meta))) {
         Some(meta) => end(copies, job, &meta, &Retirement::Delete).await,
@@ -153,7 +156,7 @@ pub(super) async fn end_at_once(copies: &Cluster, job: &Job) -> Result<Outcome, 
 
 /// Deletes or releases a copy as it was read.
 async fn end(copies: &Cluster, job: &Job, meta: &Meta, retirement: &Retirement) -> Result<Outcome, Failure> {
-    let failed = |doing| failed(copies.side(), doing);
+    let failed = |doing| failed(Side::of(copies), doing);
     let Address { resource, name } = &job.copy_at;
     if *retirement == Retirement::Release {
         let patch = release_patch(job.direction, meta);
@@ -199,7 +202,7 @@ pub(super) async fn distrust(
         Some(cluster) => Some(cluster),
         None => identity::read(origins, Some(source.cluster))
             .await
-            .map_err(failed(origins.side(), "identifying the cluster"))?,
+            .map_err(failed(Side::of(origins), "identifying the cluster"))?,
     };
     let doubt = cluster.and_then(|cluster| job.identity.doubt(source, &cluster, version));
     Ok(doubt.map(HeldFor::Doubted))
@@ -208,7 +211,7 @@ pub(super) async fn distrust(
 /// Whether the origins' side proves that it has no origin, or has `another` of that name, with this UID. A restored cluster
 /// lacks what was created since its backup, and its answer says so.
 pub(super) async fn prove(origins: &Cluster, job: &Job, another: Option<&str>) -> Result<Proof, Failure> {
-    let side = origins.side();
+    let side = Side::of(origins);
     let Address { resource, name } = &job.origin;
     let reading = |error| failed(side, "reading")(error);
     let contradicts = |words: &str| Err::<Proof, _>(reading(Error::BadAnswer(words.into())));

@@ -1,5 +1,6 @@
 use super::*;
-use crate::cluster::{ResourceType, Side};
+use crate::cluster::ResourceType;
+use crate::side::Side;
 use crate::sync::definition::Withdrawal;
 use crate::sync::job::Ending;
 use crate::sync::reconcile::reconcile;

@@ -9,7 +9,8 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
 use crate::api::FIELD_MANAGER;
-use crate::cluster::{ApiServer, Cluster, Error, RateLimit, Response, Side};
+use crate::cluster::{ApiServer, Cluster, Error, RateLimit, Response};
+use crate::side::Side;
 
 /// A side that answers from a script and keeps what it was asked, as `METHOD path body`.
 struct Scripted {
@@ -45,7 +46,7 @@ pub(super) fn scripted(side: Side, answers: &[(u16, &'static str)]) -> (Rc<Clust
     };
     (
         Rc::new(Cluster::new(
-            side,
+            side.word(),
             Box::new(server),
             RateLimit::new(None),
             FIELD_MANAGER,

@@ -11,6 +11,7 @@ use super::kinds::retain_unset;
 use super::left_to_others::read;
 use super::object::Desired;
 use crate::cluster::{ApiStatus, Cluster, Error};
+use crate::side::Side;
 
 /// How servers call them in a refusal of server-side apply, after the path of each (structured-merge-diff, `typed`).
 const UNDECLARED: &str = ": field not declared in schema";
@@ -33,7 +34,7 @@ pub(super) async fn without_it(
         return Ok(None);
     };
     let unset = retain_unset(&mut paths, &origin, &job.origin.resource.api_version());
-    unset.map_err(failed(origins.side(), "reading"))?;
+    unset.map_err(failed(Side::of(origins), "reading"))?;
     Ok(desired.without(&paths))
 }
 

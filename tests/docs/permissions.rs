@@ -1,7 +1,7 @@
 //! docs/permissions.md and `examples/rbac` against the table of permissions in the code.
 
-use edge_syncer::cluster::Side;
 use edge_syncer::permissions::TABLE;
+use edge_syncer::side::Side;
 
 use crate::bench::{bench, create_all};
 use crate::pages::{Page, read};

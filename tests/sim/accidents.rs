@@ -1,6 +1,6 @@
 //! What people do where most of what there is goes, or seems to go.
 
-use edge_syncer::cluster::Side;
+use edge_syncer::side::Side;
 use serde_json::{Value, json};
 
 use super::ledger::MASS;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use edge_syncer::cluster::Side;
+use edge_syncer::side::Side;
 use tokio::time::{Instant, advance, sleep};
 
 use super::fight::fight;
@@ -295,7 +295,7 @@ async fn restore(run: &mut Run, side: Side) {
     run.work_for(Duration::from_secs(pause)).await;
     let uids = format!("{side}-{}", run.dice.u32(..));
     let why = match side {
-        Side::Hub | Side::Shard(_) => "the hub was restored from a backup",
+        Side::Hub => "the hub was restored from a backup",
         Side::Edge => "the edge was restored from a backup",
     };
     run.server(side).become_another(backup.with_uids(&uids), why);

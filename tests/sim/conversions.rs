@@ -4,7 +4,7 @@
 use std::fmt;
 use std::rc::Rc;
 
-use edge_syncer::cluster::Side;
+use edge_syncer::side::Side;
 use serde_json::Value;
 
 use super::store::{Key, Store};
@@ -97,7 +97,7 @@ impl Conversions {
     /// What `side` calls the object that the other side calls `key`.
     pub fn at_side(&self, side: Side, key: &Key) -> Option<Key> {
         match side {
-            Side::Hub | Side::Shard(_) => self.at_hub(key),
+            Side::Hub => self.at_hub(key),
             Side::Edge => self.at_edge(key),
         }
     }

@@ -1,6 +1,6 @@
 //! What people do at the edge with objects that go up to the hub, and what others do at the hub in their places.
 
-use edge_syncer::cluster::Side;
+use edge_syncer::side::Side;
 use serde_json::{Value, json};
 
 use super::accidents::MANY;

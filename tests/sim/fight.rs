@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use edge_syncer::cluster::Side;
+use edge_syncer::side::Side;
 use serde_json::json;
 use tokio::time::sleep;
 

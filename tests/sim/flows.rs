@@ -1,6 +1,6 @@
 //! The two flows of objects, and how their copies say that they are copies.
 
-use edge_syncer::cluster::Side;
+use edge_syncer::side::Side;
 use serde_json::Value;
 
 /// One flow of objects, and how its copies say that they are copies.

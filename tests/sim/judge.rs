@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use edge_syncer::cluster::Side;
+use edge_syncer::side::Side;
 use edge_syncer::source::Mode;
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -298,7 +298,7 @@ impl Run {
             let asked = if lacks(side) { KIND_QUESTIONS } else { 0 };
             // One look asks for each group, and in each type that is served.
             let looks = match side {
-                Side::Hub | Side::Shard(_) => used * READS * 9 + types * MISSING_QUESTIONS,
+                Side::Hub => used * READS * 9 + types * MISSING_QUESTIONS,
                 Side::Edge => held.len() as u64 * CASCADE_TRIES * CASCADE_QUESTIONS,
             };
             let each = match verb {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use edge_syncer::cluster::Side;
+use edge_syncer::side::Side;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -442,11 +442,11 @@ impl Ledger {
         }
         let flow = match side {
             Side::Edge => &DOWNSYNC,
-            Side::Hub | Side::Shard(_) => &UPSYNC,
+            Side::Hub => &UPSYNC,
         };
         self.check_anothers(write, &key);
         match side {
-            Side::Hub | Side::Shard(_) => self.check_upward(write, &key),
+            Side::Hub => self.check_upward(write, &key),
             Side::Edge => self.check_downward(write, &key),
         }
         let Some(before) = before.filter(|_| ask.verb == Verb::Delete) else {
@@ -538,7 +538,7 @@ impl Ledger {
         // Where lists lie, they may have lacked the config.
         let always = |selects: bool| !self.lists_lie && selects;
         let (selected, least) = match flow.from {
-            Side::Hub | Side::Shard(_) => (always(self.history.always_named(&origin.resource)), Duration::MAX),
+            Side::Hub => (always(self.history.always_named(&origin.resource)), Duration::MAX),
             Side::Edge => (always(self.history.always_selected_upward(origin)), TEN_ROUNDS),
         };
         if time < if selected { least } else { THREE_ROUNDS } {

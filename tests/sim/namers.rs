@@ -1,6 +1,6 @@
 //! People who want objects to be called otherwise at the edge than at the hub: the conversions of `EdgeSyncConfig`s.
 
-use edge_syncer::cluster::Side;
+use edge_syncer::side::Side;
 use fastrand::Rng;
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use edge_syncer::cluster::Side;
+use edge_syncer::side::Side;
 use serde_json::{Value, json};
 
 use super::conversions::Conversions;

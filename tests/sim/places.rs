@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use edge_syncer::cluster::Side;
+use edge_syncer::side::Side;
 use serde_json::Value;
 
 use super::conversions::origin_of;

@@ -6,12 +6,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use edge_syncer::api::FIELD_MANAGER;
-use edge_syncer::cluster::{Cluster, ObjectName, Rate, RateLimit, Side};
+use edge_syncer::cluster::{Cluster, ObjectName, Rate, RateLimit};
 use edge_syncer::engine::{self, Clusters, Setup};
 use edge_syncer::leader::{self, Candidacy};
 use edge_syncer::model::{Limits, PLAN_SLICE, Settings};
 use edge_syncer::plan::Filter;
 use edge_syncer::serve::HealthQuery;
+use edge_syncer::side::Side;
 use edge_syncer::source::Mode;
 use edge_syncer::sync::job::Policy;
 use edge_syncer::sync::ownership::SyncTarget;
@@ -337,7 +338,7 @@ impl Run {
     /// One of the servers.
     pub fn server(&self, side: Side) -> &Rc<Server> {
         match side {
-            Side::Hub | Side::Shard(_) => &self.world.hub,
+            Side::Hub => &self.world.hub,
             Side::Edge => &self.world.edge,
         }
     }
@@ -365,7 +366,13 @@ impl Run {
                 server: Rc::clone(server),
                 process,
             };
-            Cluster::new(server.side, Box::new(port), RateLimit::new(self.rate), FIELD_MANAGER)
+            let limit = RateLimit::new(self.rate);
+            let cluster = Cluster::new(server.side.word(), Box::new(port), limit, FIELD_MANAGER);
+            if server.side == Side::Edge {
+                cluster.nearby()
+            } else {
+                cluster
+            }
         };
         let setup = Setup {
             clusters: Clusters::new([cluster(&self.world.hub), cluster(&self.world.edge)]),

@@ -6,7 +6,8 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use edge_syncer::cluster::{ApiServer, Error, Response, Side};
+use edge_syncer::cluster::{ApiServer, Error, Response};
+use edge_syncer::side::Side;
 use futures_util::future::LocalBoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use edge_syncer::cluster::Side;
+use edge_syncer::side::Side;
 use fastrand::Rng;
 use serde_json::{Value, json};
 
@@ -208,7 +208,7 @@ impl World {
     /// One of the servers.
     pub(super) fn server(&self, side: Side) -> &Rc<Server> {
         match side {
-            Side::Hub | Side::Shard(_) => &self.hub,
+            Side::Hub => &self.hub,
             Side::Edge => &self.edge,
         }
     }

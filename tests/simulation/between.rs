@@ -4,7 +4,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use edge_syncer::cluster::Side;
+use edge_syncer::side::Side;
 use serde_json::json;
 
 use crate::changes::downsync_type;
@@ -30,7 +30,7 @@ enum End {
 /// An object comes, its copy reports, the object changes and goes, or stays.
 async fn history(run: &mut Run, key: &Key, from: Side, end: End) {
     let (origins, copies) = match from {
-        Side::Hub | Side::Shard(_) => (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge)),
+        Side::Hub => (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge)),
         Side::Edge => (Rc::clone(&run.world.edge), Rc::clone(&run.world.hub)),
     };
     origins.create("people", "namespaces", "", &key.namespace, json!({}));
@@ -89,7 +89,7 @@ fn history_with(from: Side, deeds: Deeds<'_>, end: End) -> Option<Outcome> {
             });
         }
         match from {
-            Side::Hub | Side::Shard(_) => down(run, end).await,
+            Side::Hub => down(run, end).await,
             Side::Edge => up(run, end).await,
         }
         done = !others.waits();

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use edge_syncer::cluster::Side;
 use edge_syncer::plan::Filter;
+use edge_syncer::side::Side;
 use serde_json::json;
 
 use crate::changes::{define, downsync_type, is_at_edge};

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use edge_syncer::cluster::Side;
+use edge_syncer::side::Side;
 use serde_json::json;
 
 use crate::changes::{downsync_type, edge_reports};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use edge_syncer::cluster::Side;
+use edge_syncer::side::Side;
 use serde_json::{Value, json};
 
 use crate::changes::{config, is_at_edge};

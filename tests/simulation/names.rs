@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use edge_syncer::cluster::Side;
+use edge_syncer::side::Side;
 use serde_json::{Value, json};
 
 use crate::changes::{define, downsync_type, is_at_edge};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use edge_syncer::cluster::{Rate, Side};
+use edge_syncer::cluster::Rate;
+use edge_syncer::side::Side;
 use serde_json::json;
 use tokio::time::Instant;
 

@@ -10,8 +10,9 @@ use edge_syncer::api::FIELD_MANAGER;
 use edge_syncer::cluster::access::{AccessSource, Flags};
 use edge_syncer::cluster::reload::Reloading;
 use edge_syncer::cluster::{
-    ApiServer, Cluster, Content, Error, ListRequest, ObjectName, RateLimit, ResourceType, Response, Scope, Side,
+    ApiServer, Cluster, Content, Error, ListRequest, ObjectName, RateLimit, ResourceType, Response, Scope,
 };
+use edge_syncer::side::Side;
 use edge_syncer::source::{Mode, Reading, SourceEvent, Style, start};
 use futures_util::future::LocalBoxFuture;
 use serde_json::json;
@@ -54,14 +55,15 @@ async fn counted(side: Side, server: &Server) -> (Rc<Cluster>, Rc<Reloading>) {
         context: None,
         flags: Flags::default(),
     };
-    let server = Reloading::open(side, access, "compression".into()).await;
+    let server = Reloading::open(side.word(), access, "compression".into()).await;
     let server = Rc::new(server.expect("the kubeconfig was made for this"));
     let cluster = Cluster::new(
-        side,
+        side.word(),
         Box::new(Counted(Rc::clone(&server))),
         RateLimit::new(None),
         FIELD_MANAGER,
     );
+    let cluster = if side == Side::Edge { cluster.nearby() } else { cluster };
     (Rc::new(cluster), server)
 }
 

@@ -6,8 +6,9 @@ use bytes::Bytes;
 use edge_syncer::cluster::access::{AccessSource, Flags};
 use edge_syncer::cluster::reload::Reloading;
 use edge_syncer::cluster::{
-    Cluster, Content, Error, ListRequest, ObjectName, Operation, RateLimit, ResourceType, Scope, Side,
+    Cluster, Content, Error, ListRequest, ObjectName, Operation, RateLimit, ResourceType, Scope,
 };
+use edge_syncer::side::Side;
 use serde_json::{Value, json};
 
 use crate::support::objects::{config_map, namespace};
@@ -22,9 +23,9 @@ async fn cluster(server: &Server) -> Rc<Cluster> {
         context: None,
         flags: Flags::default(),
     };
-    let server = Reloading::open(Side::Hub, access, WRITER.into()).await;
+    let server = Reloading::open(Side::Hub.word(), access, WRITER.into()).await;
     let server = Box::new(server.expect("the kubeconfig was made for this"));
-    Rc::new(Cluster::new(Side::Hub, server, RateLimit::new(None), WRITER))
+    Rc::new(Cluster::new(Side::Hub.word(), server, RateLimit::new(None), WRITER))
 }
 
 /// A hub with a namespace.

@@ -13,7 +13,7 @@ use super::error::{AccessError, BadField, Entry, Place};
 use super::exec;
 use super::kubeconfig::{self, Parts, Wanted, items};
 use super::{Access, Renewed, at, from_parts};
-use crate::cluster::{Side, files};
+use crate::cluster::files;
 
 /// The flag that names a context.
 const CONTEXT: &str = "--context";
@@ -70,7 +70,7 @@ const LISTS: [(&str, &str, &[&str]); 3] = [
 ];
 
 /// Loads the access data, as [`super::load`] does for a syncer.
-pub async fn load(side: Side, admin: &Admin) -> Result<Access, AccessError> {
+pub async fn load(side: &str, admin: &Admin) -> Result<Access, AccessError> {
     let mut place = Place::new(side, admin.to_string());
     let parts = admin
         .merged()

@@ -28,7 +28,7 @@ async fn check(change: impl FnOnce(&mut Admin)) -> Result<String, String> {
         ..Admin::default()
     };
     change(&mut admin);
-    let loaded = load(Side::Hub, &admin).await;
+    let loaded = load("hub", &admin).await;
     let folder = folder.path().display().to_string();
     let access = loaded.map_err(|error| error.to_string().replace(&folder, "FOLDER"))?;
     let user = &access.config.auth_info;

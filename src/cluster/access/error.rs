@@ -4,7 +4,6 @@ use std::error::Error;
 use std::fmt;
 
 use super::fields::{CLUSTER_FIELDS, USER_FIELDS};
-use crate::cluster::Side;
 
 /// The entry of a kubeconfig that a field belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +62,7 @@ impl Error for BadField {}
 /// Where access data are from: which side, file and entries.
 #[derive(Clone, Debug)]
 pub struct Place {
-    side: Side,
+    side: String,
     /// What has named the file.
     source: String,
     pub(super) context: Option<String>,
@@ -72,9 +71,9 @@ pub struct Place {
 }
 
 impl Place {
-    pub(super) fn new(side: Side, source: String) -> Self {
+    pub(super) fn new(side: &str, source: String) -> Self {
         Self {
-            side,
+            side: side.to_owned(),
             source,
             context: None,
             cluster: None,

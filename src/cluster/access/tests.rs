@@ -45,7 +45,7 @@ async fn check(text: &str, context: Option<&str>) -> Result<Config, String> {
     fs::write(folder.path().join("key"), made.signing_key.serialize_pem()).unwrap();
     let context = context.map(str::to_owned);
     let loaded = load(
-        Side::Hub,
+        "hub",
         &AccessSource::Kubeconfig {
             path,
             context,
@@ -240,7 +240,7 @@ async fn waits_for_no_pipe_and_reads_no_endless_file() {
             context,
             flags: EDGE,
         };
-        let error = load(Side::Edge, &source, &Renewed::default())
+        let error = load("edge", &source, &Renewed::default())
             .await
             .err()
             .map(|error| error.to_string());
@@ -326,10 +326,7 @@ async fn says_which_file_is_missing() {
         flags: HUB,
     };
     assert_eq!(
-        load(Side::Hub, &source, &Renewed::default())
-            .await
-            .unwrap_err()
-            .to_string(),
+        load("hub", &source, &Renewed::default()).await.unwrap_err().to_string(),
         "hub (--from-kubeconfig=/nonexistent/kubeconfig): it cannot be read: No such file or directory (os error 2)"
     );
 }
@@ -410,7 +407,7 @@ fn says_that_this_is_no_pod() {
     let missing = std::env::VarError::NotPresent;
     let flag = EDGE.kubeconfig;
     let error = in_cluster_error(&InClusterError::ReadEnvironmentVariable(missing), flag);
-    let text = Place::new(Side::Edge, AccessSource::InCluster { flag }.to_string())
+    let text = Place::new("edge", AccessSource::InCluster { flag }.to_string())
         .error(error)
         .to_string();
     let (start, end) = (
@@ -472,7 +469,7 @@ fn fuzz_kubeconfig() {
             context: None,
             flags: HUB,
         };
-        match runtime.block_on(load(Side::Hub, &source, &Renewed::default())) {
+        match runtime.block_on(load("hub", &source, &Renewed::default())) {
             Ok(access) => drop(server_for_people(&access.config)),
             Err(error) => drop(error.to_string()),
         }

@@ -108,7 +108,7 @@ impl Cluster {
             Trace,
             Request,
             "request",
-            side = self.side.word(),
+            side = self.name,
             method = request.method(),
             path = request.uri()
         );
@@ -230,7 +230,7 @@ impl Cluster {
             Info,
             StillWaiting,
             "still waiting for a side, which answers others",
-            side = self.side.word(),
+            side = self.name,
             because = too_late(what, start),
             request = about
         );

@@ -66,7 +66,7 @@ fn endless() -> (Rc<Cluster>, Rc<Held>) {
     let held = Rc::<Held>::default();
     let server = Box::new(Endless(Rc::clone(&held)));
     (
-        Rc::new(Cluster::new(Side::Edge, server, RateLimit::new(None), "edge-syncer")),
+        Rc::new(Cluster::new("edge", server, RateLimit::new(None), "edge-syncer")),
         held,
     )
 }
@@ -226,7 +226,7 @@ async fn white_space_is_no_sign_of_life_of_a_watch() {
             async { Ok(response) }.boxed_local()
         }
     }
-    let cluster = Cluster::new(Side::Hub, Box::new(Blank), RateLimit::new(None), "edge-syncer");
+    let cluster = Cluster::new("hub", Box::new(Blank), RateLimit::new(None), "edge-syncer");
     let mut watching = cluster.watch(&request(), Some("1"), 3000).await.unwrap();
     let end = timeout(Duration::from_secs(200), watching.next()).await;
     assert_eq!(end.expect("it ends"), Ok(None));

@@ -102,7 +102,7 @@ impl Cluster {
             Debug,
             PageHalved,
             "a page broke off, smaller ones are read",
-            side = self.side.word(),
+            side = self.name,
             objects = objects
         );
         true

@@ -104,7 +104,7 @@ impl Cluster {
             Debug,
             SideProbed,
             "is it the whole side?",
-            side = self.side.word(),
+            side = self.name,
             answer = format_args!("{answer:?}")
         );
         match &answer {

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::{LocalBoxFuture, join_all};
 
 use super::*;
-use crate::cluster::{ApiServer, Response, Side};
+use crate::cluster::{ApiServer, Response};
 use crate::cluster::{RateLimit, verbs::Cluster};
 
 const PAGE: &str = "<html>no server is available</html>";
@@ -45,7 +45,7 @@ impl Fixed {
     fn with(answers: &[(&'static str, (u16, &'static str))]) -> (Self, Cluster) {
         let server = Self::default();
         server.answers.borrow_mut().extend(answers.iter().copied());
-        let cluster = Cluster::new(Side::Hub, Box::new(server.clone()), RateLimit::new(None), "edge-syncer");
+        let cluster = Cluster::new("hub", Box::new(server.clone()), RateLimit::new(None), "edge-syncer");
         (server, cluster)
     }
 

@@ -6,7 +6,7 @@ use futures_util::future::LocalBoxFuture;
 use http::Request;
 
 use super::*;
-use crate::cluster::{ApiServer, RateLimit, Response, Side, Workspaces};
+use crate::cluster::{ApiServer, RateLimit, Response, Workspaces};
 
 /// A server that gives each request the same answer, and keeps the requests.
 struct Same(&'static str, Rc<RefCell<Vec<String>>>);
@@ -33,7 +33,7 @@ fn cluster(answer: &'static str) -> (Cluster, Rc<RefCell<Vec<String>>>) {
     let asked = Rc::default();
     let server = Box::new(Same(answer, Rc::clone(&asked)));
     (
-        Cluster::new(Side::Hub, server, RateLimit::new(None), "role of/tests"),
+        Cluster::new("hub", server, RateLimit::new(None), "role of/tests"),
         asked,
     )
 }

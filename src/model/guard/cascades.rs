@@ -15,6 +15,7 @@ use crate::model::inventory::LeftOpen;
 use crate::model::{Key, Model, TypeId};
 use crate::plan::Direction;
 use crate::queue;
+use crate::side::Side;
 
 /// The shortest time between two inspections of what would be deleted too.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
@@ -55,7 +56,7 @@ impl super::Guard {
 
 impl Model {
     /// The delete of a copy would cascade to `first`, which is not itself to be deleted.
-    pub(in crate::model) fn hold_cascade(&mut self, key: &Key, object: &str, first: &str) -> queue::Done {
+    pub(in crate::model) fn hold_cascade(&mut self, key: &Key, object: &str, first: &str) -> queue::Done<Side> {
         let Some(state) = self.types.get_mut(&key.type_id) else {
             return queue::Done::Finished;
         };

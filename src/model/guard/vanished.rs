@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Hold, Reason, TypeIs};
-use crate::cluster::{Error, Side};
+use crate::cluster::Error;
 use crate::logging::log_line;
 use crate::model::deselections::Unproved;
 use crate::model::inventory::{Held, Permit};
@@ -19,6 +19,7 @@ use crate::model::timers::Timer;
 use crate::model::{Effect, Model, Request, TypeId};
 use crate::plan::{CopiesOf, Direction, Plan};
 use crate::report::{Subject, Topic};
+use crate::side::Side;
 
 /// Between two checks of a type, at first; later about as long as it has been gone.
 const FIRST_WAIT: Duration = Duration::from_secs(60);

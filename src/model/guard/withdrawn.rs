@@ -12,12 +12,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Hold, Reason, TypeIs};
-use crate::cluster::{Error, Side};
+use crate::cluster::Error;
 use crate::logging::log_line;
 use crate::model::inventory::{Held, Permit};
 use crate::model::{Model, Request, TypeId, TypeState, Types};
 use crate::plan::{Direction, TypePlan};
 use crate::queue;
+use crate::side::Side;
 use crate::sync::definition::Withdrawal;
 
 /// How often the hub is asked whether a type is still being deleted.
@@ -77,7 +78,7 @@ impl TypeHolds {
 
 impl Model {
     /// The delete of a copy is held, because the hub deletes its type as a whole or has done so.
-    pub(in crate::model) fn hold_type(&mut self, resource: String, withdrawal: &Withdrawal) -> queue::Done {
+    pub(in crate::model) fn hold_type(&mut self, resource: String, withdrawal: &Withdrawal) -> queue::Done<Side> {
         if self.settings.delete_limits.grace.is_zero() && matches!(withdrawal, Withdrawal::Redefined(_)) {
             self.definitions_mut().accept(&resource, withdrawal.clone());
             return queue::Done::Again;

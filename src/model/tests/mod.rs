@@ -37,10 +37,11 @@ use tokio::time::Instant;
 
 use self::things::*;
 use self::world::World;
-use crate::cluster::{Error, ObjectName, ResourceType, Side, Standing, Workspaces};
+use crate::cluster::{Error, ObjectName, ResourceType, Standing, Workspaces};
 use crate::model::effect::{Answer, ConfigKind, Done, Effect, Feed, Known, NamespaceDone, Request, Step};
 use crate::model::{Course, Event, Key, Limits, Model, Moment, OneCluster, PLAN_SLICE, Settings};
 use crate::plan::Direction;
+use crate::side::Side;
 use crate::source::{Covers, Mode, Reading, SourceEvent, SourceId, Versions};
 use crate::sync::job::{Change, Ending, Failure, HeldFor, Job, Outcome, Policy, Seen, Why};
 use crate::sync::meta::Meta;

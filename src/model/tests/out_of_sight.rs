@@ -57,7 +57,7 @@ impl Bench {
         self.world.withdraw_at(side, &widgets());
         let source = match side {
             Side::Edge => self.copies_of(side, "widgets"),
-            _ => self.origins_of(side, "widgets"),
+            Side::Hub => self.origins_of(side, "widgets"),
         };
         self.breaks(source.expect("they are read"), not_served());
         self.list_crds(side, &[json!({"metadata": {"name": WIDGETS, "resourceVersion": "1"}})]);

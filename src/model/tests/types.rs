@@ -211,7 +211,7 @@ pub(super) fn deselected_and_missing_at(side: Side) -> Bench {
     bench.world.withdraw_at(side, &widgets());
     let source = match side {
         Side::Edge => copies,
-        _ => bench.origins_of(side, "widgets").expect("a copy is left"),
+        Side::Hub => bench.origins_of(side, "widgets").expect("a copy is left"),
     };
     bench.breaks(source, not_served());
     bench.pass(SECOND);

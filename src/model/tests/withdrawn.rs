@@ -76,7 +76,7 @@ fn the_time_of_a_hold_of_a_type_begins_again_when_the_hub_has_been_away_and_not_
         bench.pass(61 * SECOND + GRACE / 2);
         let source = match away {
             Side::Edge => bench.copies_of(away, "widgets").expect("they are read"),
-            _ => origins(&bench),
+            Side::Hub => origins(&bench),
         };
         bench.breaks(source, unreachable());
         bench.tell(Event::Due);

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::{Resolver, add};
-use crate::cluster::Side;
 use crate::plan::selector::Layer;
 use crate::plan::steps;
 use crate::plan::wanted::Entry;
 use crate::plan::words::is_never_synced_unnamed;
+use crate::side::Side;
 
 /// What entries select of a whole group. It is the same for each of its types, which may be a thousand, so that they
 /// share it.

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::{Draft, Resolver, add, key, nothing_of};
-use crate::cluster::Side;
 use crate::plan::naming::Naming;
 use crate::plan::planned::Pair;
 use crate::plan::selector::{Kinds, Part};
 use crate::plan::wanted::{Conversion, Entry, Objects, Triple};
 use crate::plan::{Direction, Names, Place, Selector, steps};
+use crate::side::Side;
 
 /// What conversions make of the objects of one kind.
 #[derive(Default)]

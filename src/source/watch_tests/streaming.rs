@@ -128,17 +128,15 @@ async fn a_streaming_list_that_breaks_twice_is_taken_in_pages_and_only_those_com
 /// The hub's link may be metered.
 #[tokio::test(start_paused = true)]
 async fn at_the_hub_a_list_is_read_in_pages_which_servers_compress() {
-    for side in [Side::Hub, Side::Shard(1)] {
-        local(async {
-            let bench = Bench::at(side, vec![page(5, "", &[object("a", 3)]), open(&[])]);
-            let mut source = bench.source(Style::Whole);
-            source.expect(&["up", "begin", "object a@3", "complete"]).await;
-            source.quiet(10).await;
-            assert_eq!(bench.asked(), ["list", "watch 5"], "{side}");
-            assert!(bench.cluster.streams_lists());
-        })
-        .await;
-    }
+    local(async {
+        let bench = Bench::far(vec![page(5, "", &[object("a", 3)]), open(&[])]);
+        let mut source = bench.source(Style::Whole);
+        source.expect(&["up", "begin", "object a@3", "complete"]).await;
+        source.quiet(10).await;
+        assert_eq!(bench.asked(), ["list", "watch 5"]);
+        assert!(bench.cluster.streams_lists());
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,7 +150,7 @@ async fn a_list_whose_version_is_too_old_twice_before_it_is_read_is_streamed_and
                 .into_iter()
                 .chain(list())
                 .chain([stream, page(9, "", &[]), open(&[])]);
-            let bench = Bench::at(Side::Hub, answers.collect());
+            let bench = Bench::far(answers.collect());
             let mut source = bench.source(Style::Whole);
             feed.send(chunk(&initial_end(8))).unwrap();
             while source.next().await != "down no (HTTP 410)" {}
@@ -173,7 +171,7 @@ async fn an_object_that_takes_longer_than_a_page_may_is_streamed() {
     local(async {
         // 85, 21, 5, 1 and 1 object.
         let answers = (0..5).map(|_| slow()).chain([open(&[added("a", 3), initial_end(5)])]);
-        let bench = Bench::at(Side::Hub, answers.collect());
+        let bench = Bench::far(answers.collect());
         let mut source = bench.source(Style::Whole);
         source.expect(&["down stream error", "down stream error"]).await;
         source.expect(&["begin", "object a@3", "up", "complete"]).await;
@@ -188,7 +186,7 @@ async fn a_hub_that_is_away_for_long_is_still_listed_in_pages() {
         let mut answers: Vec<Answer> = (0..20).map(|_| unreachable()).collect();
         answers.extend((0..3).map(|_| refused(500)));
         answers.extend([page(5, "", &[]), open(&[])]);
-        let bench = Bench::at(Side::Hub, answers);
+        let bench = Bench::far(answers);
         let mut source = bench.source(Style::Whole);
         while source.next().await != "complete" {}
         source.quiet(1).await;

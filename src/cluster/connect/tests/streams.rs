@@ -11,7 +11,7 @@ use super::server::{Pki, serve_limited};
 use super::{BOTH, https};
 use crate::cluster::connect::connect;
 use crate::cluster::real::RealServer;
-use crate::cluster::{Cluster, Content, ListRequest, RateLimit, ResourceType, Scope, Side, Watching};
+use crate::cluster::{Cluster, Content, ListRequest, RateLimit, ResourceType, Scope, Watching};
 
 /// Far more than anything here takes, and less than the time limit of a request.
 const SOON: Duration = Duration::from_secs(20);
@@ -30,7 +30,7 @@ async fn cluster(alpn: &[&[u8]], streams: u32) -> (Cluster, impl Fn() -> usize) 
     let pki = Pki::new(&["127.0.0.1"]);
     let (address, _, connections) = serve_limited(Some(pki.server_config(alpn, None)), streams).await;
     let server = RealServer(connect(&https(address, &pki), "edge-syncer/test").unwrap());
-    let cluster = Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None), "edge-syncer");
+    let cluster = Cluster::new("hub", Box::new(server), RateLimit::new(None), "edge-syncer");
     (cluster, move || AtomicUsize::load(&connections, Ordering::Relaxed))
 }
 
