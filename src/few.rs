@@ -2,7 +2,7 @@
 //! entries.
 
 /// A map of a few entries, in the order of their keys.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Few<K, V>(Vec<(K, V)>);
 
 impl<K, V> Default for Few<K, V> {
@@ -15,10 +15,7 @@ impl<K: Copy + Ord, V> FromIterator<(K, V)> for Few<K, V> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
         let mut few = Self::default();
         for (key, value) in entries {
-            match few.place(key) {
-                Ok(at) => few.0[at].1 = value,
-                Err(at) => few.0.insert(at, (key, value)),
-            }
+            few.insert(key, value);
         }
         few
     }
@@ -27,6 +24,13 @@ impl<K: Copy + Ord, V> FromIterator<(K, V)> for Few<K, V> {
 impl<K: Copy + Ord, V> Few<K, V> {
     fn place(&self, key: K) -> Result<usize, usize> {
         self.0.binary_search_by_key(&key, |(known, _)| *known)
+    }
+
+    pub(crate) fn insert(&mut self, key: K, value: V) {
+        match self.place(key) {
+            Ok(at) => self.0[at].1 = value,
+            Err(at) => self.0.insert(at, (key, value)),
+        }
     }
 
     pub(crate) fn get(&self, key: K) -> Option<&V> {

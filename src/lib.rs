@@ -27,6 +27,8 @@ pub mod source;
 
 pub mod queue;
 
+pub mod driver;
+
 pub mod sync;
 
 pub mod model;

@@ -46,7 +46,7 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     let [hub, edge] = sides::open_both(&settings).await?;
     let candidacy = candidacy(&settings, &edge);
     let manager = Manager::reach(&settings.service_manager).map(Rc::new);
-    let clusters = Clusters::new([hub, edge]);
+    let clusters = Clusters::new(hub, edge);
     let credentials = credentials(&settings, &clusters);
     let desk = Desk::default();
     let stop = stop(&shutdown, manager.clone());

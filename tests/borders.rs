@@ -13,7 +13,7 @@ const ORDER: [&[&str]; 14] = [
     &["logging"],
     &["cluster", "shutdown"],
     &["queue", "leader", "source", "serve"],
-    &["systemd"],
+    &["systemd", "driver"],
     &["side"],
     &["report"],
     &["api"],
@@ -58,6 +58,7 @@ const CRATES: [Crate; 3] = [
         name: "driver",
         parts: &[
             "few",
+            "driver",
             "shutdown",
             "queue",
             "leader",

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use super::Key;
 pub(crate) use super::asking::{Answers, DiscoveryRequest, Groups, Lacking};
 pub(crate) use super::config_kind::ConfigKind;
 pub(crate) use super::definitions::TypeDefinitionAnswers;
@@ -10,37 +9,18 @@ pub(crate) use super::guard::vanished::Left;
 pub(crate) use super::heartbeat::{ConfigHeartbeat, ConfigToMark, HeartbeatRequest, HeartbeatResult, Places};
 pub(crate) use super::hub_namespaces::{End, NamespaceDone, Step};
 pub(crate) use super::record::kept::{Kept, Names, parse_record, render_record};
-pub(crate) use super::sources::Feed;
+use super::{Key, Model};
 use crate::cluster::{Error, ObjectName, ResourceType};
+use crate::driver;
+pub(crate) use crate::driver::Known;
 use crate::plan::CopiesOf;
 use crate::side::Side;
-use crate::source::{Reading, SourceId};
 use crate::sync::definition::{TypeDefinitions, Withdrawal};
 use crate::sync::job::{Failure, Job, Outcome};
 use crate::sync::status_return::{Returned, StatusJob};
 
 /// What is to be done.
-pub(crate) enum Effect {
-    /// A source begins to read, in the place of one that has this number.
-    Read(SourceId, Feed, Reading),
-    /// A source ends.
-    End(SourceId),
-    /// What a source would report next of an object is known already.
-    Known(SourceId, ObjectName, Known),
-    /// Something is asked or written, and ends with an [`Answer`].
-    Request(Request),
-}
-
-/// What a worker has seen of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
-    /// It has this version.
-    At(u64),
-    /// It is gone.
-    Gone,
-    /// A write to it was answered with this version.
-    Written(u64),
-}
+pub(crate) type Effect = driver::Effect<Model>;
 
 /// Work that talks to a side.
 pub(crate) enum Request {

@@ -8,6 +8,7 @@ use super::handler::Handler;
 use super::objects::Origins;
 use super::{Feed, Model, TypeId};
 use crate::cluster::Error;
+use crate::driver::Feed as _;
 use crate::report::{Subject, Topic};
 use crate::side::Side;
 use crate::source::{SourceEvent, SourceId, Versions};

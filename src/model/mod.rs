@@ -1,14 +1,14 @@
 //! The model: what is known of both sides, what follows from it, and what is to be done next. Plain data: it waits for
-//! nothing, talks to nobody, and has neither a clock nor a source of randomness. The shell ([`crate::engine`]) gives it
+//! nothing, talks to nobody, and has neither a clock nor a source of randomness. The shell ([`crate::driver`]) gives it
 //! what happens ([`Event`]), the time, and the contact with both sides ([`Moment`]); it answers with what is to be done
-//! ([`Effect`]) and when to be woken ([`Model::next_due`]).
+//! ([`Effect`]) and when to be woken ([`Role::next_due`]).
 //!
 //! Configs and discovery make the plan ([`replan`]); the plan starts and stops sources; what sources report is compared
 //! with the inventory ([`inventory`]) and puts keys into the queue; workers get keys, sync the object and return an
 //! outcome ([`work`]).
 //!
 //! Back-pressure: origins are taken in only while the bodies that wait for a worker are within [`PAYLOAD_BYTES`] and the
-//! queue has room ([`Model::has_room`]). Copies and configs always are, so a full queue does not delay news of them,
+//! queue has room ([`Role::has_room`]). Copies and configs always are, so a full queue does not delay news of them,
 //! and it always drains. What finds no room is taken from the inventory later: every reason to queue a key can be seen
 //! there ([`Inventory::out_of_sync`]).
 
@@ -53,6 +53,7 @@ mod work;
 mod workers;
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -82,13 +83,14 @@ use self::timers::{Timer, Timers};
 use self::types::TypeState;
 use self::workers::Workers;
 use crate::cluster::discovery::Discovery;
-use crate::cluster::{ObjectName, Standing, Within};
+use crate::cluster::{ObjectName, Within};
+pub(crate) use crate::driver::Course;
+use crate::driver::{self, Role};
 use crate::plan::Filter;
 use crate::queue::{Payload, Queue, QueueKey};
 use crate::report::Report;
-use crate::serve::HealthQuery;
 use crate::side::Side;
-use crate::source::{Mode, SourceEvent, SourceId};
+use crate::source::{Mode, SourceId};
 use crate::sync::definition::TypeDefinitions;
 use crate::sync::job::Policy;
 use crate::sync::object::Desired;
@@ -243,35 +245,11 @@ pub(crate) struct Model {
     answered: Answered,
 }
 
-/// What wakes the model. Nothing else does.
-pub(crate) enum Event {
-    /// A request has ended.
-    Answer(Answer),
-    /// A source has reported something.
-    Source(SourceId, SourceEvent),
-    /// Health, readiness or metrics are asked for.
-    Asked(HealthQuery),
-    /// It is time, or there is room.
-    Due,
-}
+/// What wakes the model.
+pub(crate) type Event = driver::Event<Answer>;
 
-/// How the shell continues after an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Course {
-    /// With the same model.
-    On,
-    /// With a model that is recreated: another cluster had answered as one of the sides, and the right one is back. Nothing
-    /// that was read meanwhile, and that is queued or on its way from a source, may be acted on.
-    Again,
-}
-
-/// The moment in which something happens, as the shell sees it.
-pub(crate) struct Moment {
-    /// The time.
-    pub(crate) now: Instant,
-    /// The sides that there are, in their order, and the contact with each.
-    pub(crate) contacts: Vec<(Side, Standing)>,
-}
+/// The moment in which something happens.
+pub(crate) type Moment = driver::Moment<Side>;
 
 impl Model {
     /// Knows nothing yet. All random numbers come from `seed`.
@@ -318,27 +296,66 @@ impl Model {
         self.watch_configs();
     }
 
-    /// A new model that knows the same about which clusters the sides are and which Jobs have finished, and nothing else.
-    pub(crate) fn restarted(mut self, moment: Moment) -> Self {
-        let mut model = Self::new(self.settings, self.chance.u64(..), moment);
-        for &side in &*model.sides.ids() {
-            model.sides.of_mut(side).identity = Rc::clone(&self.sides.of(side).identity);
-        }
-        model.clusters = self.clusters;
-        model.finished = self.finished;
-        model.guard.versions = self.guard.versions;
-        model.report = self.report.of_the_next_turn();
-        model
-    }
-
     /// The process ends: logs what has no line yet. Returns the record, if it is to be written.
     pub(crate) fn end(&mut self) -> Option<(ObjectName, Kept)> {
         self.report.end();
         self.last_record()
     }
 
-    /// Does what is due at the moment of the last event, or at the start, and determines what is to be done.
-    pub(crate) fn advance(&mut self) {
+    fn answered(&mut self, answer: Answer) -> Result<Course, OneCluster> {
+        match answer {
+            Answer::Worked(key, done) => self.worked(&key, done),
+            Answer::Identified(side, result) => {
+                let is_back = self.identified(side, result);
+                if self.compare_sides()? || is_back {
+                    return Ok(Course::Again);
+                }
+            }
+            Answer::Defined(answers) => self.definitions_read(answers),
+            Answer::Withdrawal(resource, result) => self.withdrawal_is(resource, result),
+            Answer::ConfigKinds(answers) => self.config_kinds_are(answers),
+            Answer::Vanished(resource, left) => self.vanished_is(&resource, left),
+            Answer::Namespace(done) => self.namespace_done(done),
+            Answer::NamespacesFound(found) => self.namespaces_are_found(found),
+            Answer::Heartbeat(written) => self.heartbeat_ended(written),
+            Answer::Discovered(side, answers) => self.discovered(side, answers),
+            Answer::Recorded(result, is_read) => self.recorded(result, is_read),
+        }
+        Ok(Course::On)
+    }
+
+    /// Adds a request to the effects.
+    fn request(&mut self, request: Request) {
+        self.effects.push(Effect::Request(request));
+    }
+
+    fn asking(&mut self, side: Side) -> &mut DiscoveryState {
+        &mut self.sides.of_mut(side).asking
+    }
+
+    fn discovery(&self, side: Side) -> &Discovery {
+        self.sides.of(side).discovery()
+    }
+
+    fn discoveries(&self) -> (&Discovery, &Discovery) {
+        (self.discovery(Side::Hub), self.discovery(Side::Edge))
+    }
+
+    fn new_list(&mut self) -> Generation {
+        self.next_list = self.next_list.wrapping_add(1).max(1);
+        self.next_list
+    }
+}
+
+impl Role for Model {
+    type Side = Side;
+    type Place = Infallible;
+    type Feed = Feed;
+    type Request = Request;
+    type Answer = Answer;
+    type Fault = OneCluster;
+
+    fn advance(&mut self) {
         self.notice_moves();
         self.plan_what_is_due();
         self.ask_who_came_back();
@@ -368,8 +385,8 @@ impl Model {
         self.report.sum_up(false);
     }
 
-    /// Handles an event. An error says that hub and edge are the same cluster.
-    pub(crate) fn handle(&mut self, event: Event, moment: Moment) -> Result<Course, OneCluster> {
+    /// An error says that hub and edge are the same cluster.
+    fn handle(&mut self, event: Event, moment: Moment) -> Result<Course, OneCluster> {
         self.now = moment.now;
         self.report.it_is(moment.now);
         self.sides.meet(moment.contacts);
@@ -383,40 +400,16 @@ impl Model {
         Ok(Course::On)
     }
 
-    fn answered(&mut self, answer: Answer) -> Result<Course, OneCluster> {
-        match answer {
-            Answer::Worked(key, done) => self.worked(&key, done),
-            Answer::Identified(side, result) => {
-                let is_back = self.identified(side, result);
-                if self.compare_sides()? || is_back {
-                    return Ok(Course::Again);
-                }
-            }
-            Answer::Defined(answers) => self.definitions_read(answers),
-            Answer::Withdrawal(resource, result) => self.withdrawal_is(resource, result),
-            Answer::ConfigKinds(answers) => self.config_kinds_are(answers),
-            Answer::Vanished(resource, left) => self.vanished_is(&resource, left),
-            Answer::Namespace(done) => self.namespace_done(done),
-            Answer::NamespacesFound(found) => self.namespaces_are_found(found),
-            Answer::Heartbeat(written) => self.heartbeat_ended(written),
-            Answer::Discovered(side, answers) => self.discovered(side, answers),
-            Answer::Recorded(result, is_read) => self.recorded(result, is_read),
-        }
-        Ok(Course::On)
-    }
-
-    /// What is to be done now, in this order, since the last call.
-    pub(crate) fn effects(&mut self) -> Vec<Effect> {
+    fn effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }
 
-    /// True if there is room for origins; otherwise they wait.
-    pub(crate) fn has_room(&self) -> bool {
+    /// There is room for origins.
+    fn has_room(&self) -> bool {
         self.queue.payload_bytes() < PAYLOAD_BYTES && self.workers.payload() < WORK_BYTES && self.queue.has_room()
     }
 
-    /// When it is time for [`Model::advance`], if nothing happens before.
-    pub(crate) fn next_due(&mut self) -> Option<Instant> {
+    fn next_due(&mut self) -> Option<Instant> {
         // With all workers busy, a key that falls due has to wait for one of them anyway.
         let queue = self.queue.next_due().filter(|_| self.workers.have_room());
         let may = |timer| match timer {
@@ -435,26 +428,18 @@ impl Model {
         others.into_iter().flatten().min()
     }
 
-    /// Adds a request to the effects.
-    fn request(&mut self, request: Request) {
-        self.effects.push(Effect::Request(request));
-    }
-
-    fn asking(&mut self, side: Side) -> &mut DiscoveryState {
-        &mut self.sides.of_mut(side).asking
-    }
-
-    fn discovery(&self, side: Side) -> &Discovery {
-        self.sides.of(side).discovery()
-    }
-
-    fn discoveries(&self) -> (&Discovery, &Discovery) {
-        (self.discovery(Side::Hub), self.discovery(Side::Edge))
-    }
-
-    fn new_list(&mut self) -> Generation {
-        self.next_list = self.next_list.wrapping_add(1).max(1);
-        self.next_list
+    /// A new model that knows the same about which clusters the sides are and which Jobs have finished, and nothing else.
+    fn again(mut self, moment: Moment) -> Self {
+        let mut model = Self::new(self.settings, self.chance.u64(..), moment);
+        for &side in &*model.sides.ids() {
+            model.sides.of_mut(side).identity = Rc::clone(&self.sides.of(side).identity);
+        }
+        model.clusters = self.clusters;
+        model.finished = self.finished;
+        model.guard.versions = self.guard.versions;
+        model.report = self.report.of_the_next_turn();
+        model.begin();
+        model
     }
 }
 

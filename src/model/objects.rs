@@ -8,6 +8,7 @@ use super::handler::Handler;
 use super::inventory::Held;
 use super::{AtHand, Key, Model, Task, TypeId};
 use crate::cluster::{Error, ObjectName};
+use crate::driver::Feed as _;
 use crate::logging::log_line;
 use crate::plan::{Direction, Selection};
 use crate::report::LeftOut;

@@ -9,6 +9,7 @@ use super::config_kind::ConfigKind;
 use super::inventory::Generation;
 use super::{Effect, Model, TypeId};
 use crate::cluster::{Error, ObjectName, Scope};
+use crate::driver::{self, Priority};
 use crate::plan::{Direction, Selector};
 use crate::report::{Subject, Topic};
 use crate::side::Side;
@@ -38,12 +39,21 @@ pub(crate) enum Feed {
     HubNamespaces,
 }
 
-impl Feed {
-    pub(crate) fn side(self) -> Side {
+impl driver::Feed<Side> for Feed {
+    fn side(self) -> Side {
         match self {
             Self::Configs(_) | Self::HubNamespaces => Side::Hub,
             Self::Unlabelled(_) => Side::Edge,
             Self::Crds(side) | Self::Origins(_, side) | Self::Copies(_, side) => side,
+        }
+    }
+
+    /// Copies always, so that a full queue does not delay news of them, and always drains.
+    fn priority(self) -> Priority {
+        match self {
+            Self::Configs(_) | Self::Crds(_) | Self::HubNamespaces => Priority::First,
+            Self::Copies(..) | Self::Unlabelled(_) => Priority::Second,
+            Self::Origins(..) => Priority::IfRoom,
         }
     }
 }

@@ -14,6 +14,7 @@ use super::identities::Settled;
 use super::timers::Timer;
 use super::{Effect, Feed, Model, Request, SourceState, TypeId};
 use crate::cluster::{Error, ObjectName};
+use crate::driver::Feed as _;
 use crate::logging::log_line;
 use crate::plan::Direction;
 use crate::queue::back_off;

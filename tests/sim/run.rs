@@ -375,7 +375,7 @@ impl Run {
             }
         };
         let setup = Setup {
-            clusters: Clusters::new([cluster(&self.world.hub), cluster(&self.world.edge)]),
+            clusters: Clusters::new(cluster(&self.world.hub), cluster(&self.world.edge)),
             settings: Settings {
                 hub_mode: self.pace_at(Side::Hub),
                 edge_mode: self.pace_at(Side::Edge),

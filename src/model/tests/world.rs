@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::cluster::discovery::{Served, ServedResource};
+use crate::driver::Feed as _;
 use crate::model::effect::{
     Answers, ConfigHeartbeat, DiscoveryRequest, HeartbeatRequest, HeartbeatResult, Kept, Names, TypeDefinitionAnswers,
     parse_record,
@@ -228,6 +229,8 @@ impl Bench {
                 return None;
             }
             Effect::Request(request) => request,
+            Effect::Open(_, place) => match place {},
+            Effect::Close(side) => unreachable!("the {side} is always there"),
         };
         match request {
             Request::Object(key, job) => self.work.push((key, job)),
