@@ -1,6 +1,6 @@
 //! Health and metrics over HTTP (`--listen-address`): `/healthz`, `/livez`, `/readyz` and `/metrics`.
 //!
-//! Promises: every answer comes from the engine's loop, so that a loop that hangs does not count as healthy; if another
+//! Promises: every answer comes from the shell's loop, so that a loop that hangs does not count as healthy; if another
 //! syncer leads, there is no such loop, and the answer says so; at most [`CONNECTIONS`] connections at once, each for
 //! one request and no longer than [`TIMEOUT`]; connections without a request, however many, do not block a probe: the
 //! oldest of them is closed for a new one; no request here causes one to a server.
@@ -47,7 +47,7 @@ const BUFFER: usize = 8 << 10;
 /// The answer of a standby (`--leader-elect`): it is as healthy and ready as it can be.
 const STANDING_BY: &str = "ok, standing by\n";
 
-/// A question to the engine. No answer counts as a failure.
+/// A question to the role. No answer counts as a failure.
 #[derive(Debug)]
 pub enum HealthQuery {
     /// Does the loop run?
@@ -135,19 +135,19 @@ impl Error for ServeError {
     }
 }
 
-/// Passes questions to the engine that is at work, if there is one.
+/// Passes questions to the role that is at work, if there is one.
 #[derive(Clone, Default)]
 pub struct Desk(Rc<RefCell<Option<Sender<HealthQuery>>>>);
 
 impl Desk {
-    /// The receiver of questions, for the engine that begins to work. Once it is dropped, no engine is at work.
+    /// The receiver of questions, for the role that begins to work. Once it is dropped, no role is at work.
     pub fn open(&self) -> Receiver<HealthQuery> {
         let (questions, asked) = channel(1);
         self.0.replace(Some(questions));
         asked
     }
 
-    /// `None` if no engine is at work. If the engine's loop hangs, the time limit of the connection ends first.
+    /// `None` if no role is at work. If the shell's loop hangs, the time limit of the connection ends first.
     pub(crate) async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> HealthQuery) -> Option<T> {
         let questions = self.0.borrow().clone()?;
         let (answer, answered) = oneshot::channel();

@@ -1,7 +1,7 @@
 //! What is sent to systemd from a service of `Type=notify`: datagrams to the socket that `NOTIFY_SOCKET` names
 //! (`sd_notify(3)`).
 //!
-//! Promises: nothing is sent unless it was asked for; that the program is alive is sent only after the engine's loop
+//! Promises: nothing is sent unless it was asked for; that the program is alive is sent only after the shell's loop
 //! has answered, so that a loop that hangs is noticed; nothing here waits for the reader of the socket, and what finds
 //! no room there is sent again.
 

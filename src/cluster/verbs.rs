@@ -60,7 +60,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The verbs of the side with this name over `server`. Whatever is written belongs to this field manager, unless the verb names another.
+    /// The verbs of the side with this name over `server`. Whatever is written belongs to this field manager, unless the
+    /// verb names another.
     pub fn new(name: &str, server: Box<dyn ApiServer>, rate: RateLimit, manager: &str) -> Self {
         let mut encoded = String::new();
         encode(&mut encoded, manager);
@@ -111,7 +112,7 @@ impl Cluster {
         }
     }
 
-    /// The same where neither a slow nor a metered link leads to it: a list may be streamed, which servers do not compress.
+    /// The same where no slow or metered link leads to it: a list may be streamed, which servers do not compress.
     #[must_use]
     pub fn nearby(mut self) -> Self {
         self.is_near = true;
@@ -123,7 +124,7 @@ impl Cluster {
         &self.name
     }
 
-    /// True if neither a slow nor a metered link leads to it.
+    /// True if no slow or metered link leads to it.
     pub(crate) fn is_near(&self) -> bool {
         self.is_near
     }

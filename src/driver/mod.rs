@@ -52,7 +52,9 @@ pub trait Role: Sized {
     fn next_due(&mut self) -> Option<Instant>;
 
     /// True if there is room for what comes [`Priority::IfRoom`].
-    fn has_room(&self) -> bool;
+    fn has_room(&self) -> bool {
+        true
+    }
 
     /// What the role begins again with, after [`Course::Again`]: only the sides of the start are open.
     #[must_use]

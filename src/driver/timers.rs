@@ -51,6 +51,11 @@ impl<T: Copy + Ord> Timers<T> {
         self.row(timer).due = None;
     }
 
+    /// It is gone, with all that is known of it: what it was about is there no longer.
+    pub fn forget(&mut self, timer: T) {
+        self.0.remove(&timer);
+    }
+
     /// It has failed once more: again after its back-off. `jitter` is in 0..1.
     pub fn retry(&mut self, timer: T, now: Instant, jitter: f64) {
         let failures = self.fails(timer);
@@ -203,6 +208,17 @@ mod tests {
             timers.clear(timer);
             assert!(!timers.is_set(timer));
         }
+    }
+
+    #[test]
+    fn what_is_forgotten_is_as_if_it_had_never_been_there() {
+        let (now, timer, mut timers) = (Instant::now(), Timer::Record, Timers::default());
+        timers.set(timer, now);
+        timers.fails(timer);
+        timers.starts(timer);
+        timers.forget(timer);
+        assert!(!timers.is_running(timer) && !timers.is_set(timer));
+        assert_eq!(timers.failures(timer), 0);
     }
 
     #[test]

@@ -428,7 +428,8 @@ impl Role for Model {
         others.into_iter().flatten().min()
     }
 
-    /// A new model that knows the same about which clusters the sides are and which Jobs have finished, and nothing else.
+    /// Another cluster had answered as one of the sides, and the right one is back. A new model knows the same about which
+    /// clusters the sides are and which Jobs have finished, and nothing else.
     fn again(mut self, moment: Moment) -> Self {
         let mut model = Self::new(self.settings, self.chance.u64(..), moment);
         for &side in &*model.sides.ids() {

@@ -20,13 +20,13 @@ pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// Why a source stopped reading before the end.
 pub(super) enum End {
-    /// The engine is gone.
+    /// The shell is gone.
     Closed,
     /// Reading failed.
     Failed(Error),
 }
 
-/// The engine is gone; the source ends.
+/// The shell is gone; the source ends.
 pub(super) struct Closed;
 
 impl From<Closed> for End {
@@ -41,7 +41,7 @@ impl From<Error> for End {
     }
 }
 
-/// The channel to the engine, and how the link to the server was lately.
+/// The channel to the shell, and how the link to the server was lately.
 pub(super) struct Link {
     id: SourceId,
     events: Sender<(SourceId, SourceEvent)>,
@@ -72,7 +72,7 @@ impl Link {
         }
     }
 
-    /// Sends once the engine has room.
+    /// Sends once the shell has room.
     pub(super) async fn send(&self, event: SourceEvent) -> Result<(), Closed> {
         self.events.send((self.id, event)).await.map_err(|_| Closed)
     }
@@ -212,9 +212,6 @@ mod tests {
         let reported = std::iter::from_fn(|| received.try_recv().ok()).count();
         assert_eq!(reported, 22, "all but the first two 429, and the first after a success");
         received.close();
-        assert!(
-            link.fail(answer(404), LONGEST_WAIT).await.is_err(),
-            "the engine is gone"
-        );
+        assert!(link.fail(answer(404), LONGEST_WAIT).await.is_err(), "the shell is gone");
     }
 }

@@ -53,12 +53,12 @@ impl Memory {
         *known == version << 1 | self.round
     }
 
-    /// The engine has the object at this version.
+    /// The role has the object at this version.
     pub(super) fn insert(&mut self, name: &ObjectName, version: u64) {
         self.known.insert(self.hash_of(name), version << 1 | self.round);
     }
 
-    /// The engine knows nothing of the object.
+    /// The role knows nothing of the object.
     pub(super) fn remove(&mut self, name: &ObjectName) {
         self.known.remove(&self.hash_of(name));
     }

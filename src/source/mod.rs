@@ -1,11 +1,11 @@
-//! Sources: one task per type, side and scope, reporting to the engine what a side holds, by watching or by polling.
+//! Sources: one task per type, side and scope, reporting to the shell what a side holds, by watching or by polling.
 //!
 //! A source promises, whatever happens to the link:
 //! - Between [`SourceEvent::Begin`] and [`SourceEvent::Complete`] it names every object of its scope; what it did not
 //!   name then is gone. `Complete` is sent only when the server ended the list successfully.
 //! - After `Complete` it names every change, in order: when it happens, resuming where it was after a cut, and
 //!   beginning again when the server no longer knows that point (410); or, when polling, in one list each interval.
-//! - It holds one object at a time and waits until the engine takes it: back-pressure up to the server.
+//! - It holds one object at a time and waits until the shell takes it: back-pressure up to the server.
 //!
 //! It does not know what is selected, decides nothing and writes nothing.
 
@@ -191,7 +191,7 @@ enum Knowledge {
 }
 
 impl SourceHandle {
-    /// The engine has the whole object at this version (its own write was answered with it), so that a poll need not
+    /// The role has the whole object at this version (its own write was answered with it), so that a poll need not
     /// read it. Not to be called after a write that leaves what others may have changed meanwhile, unless all of the
     /// answer was read. A hint; 0 is no version.
     pub fn is_known(&self, name: &ObjectName, version: u64) {
@@ -202,7 +202,7 @@ impl SourceHandle {
         }
     }
 
-    /// The engine has seen that the object is gone, and knows nothing of it any more: if a restore brings it back at
+    /// The role has seen that the object is gone, and knows nothing of it any more: if a restore brings it back at
     /// the same version, it has to be reported.
     pub fn is_gone(&self, name: &ObjectName) {
         if let Knowledge::Polls(memory) = &self.knowledge {

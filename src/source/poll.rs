@@ -147,7 +147,7 @@ impl Source {
     /// cannot be read.
     async fn read_metadata(&mut self, metadata: Bytes) -> Result<Option<Error>, End> {
         let Ok(meta) = <Meta>::parse_at(self.cluster.workspaces(), &metadata) else {
-            // No API server sends such a thing. The engine logs it.
+            // No API server sends such a thing. The role logs it.
             self.link.send(SourceEvent::Object(metadata)).await?;
             return Ok(None);
         };
@@ -187,7 +187,7 @@ impl Source {
         Ok((object, meta))
     }
 
-    /// The engine has taken the object.
+    /// The role has taken the object.
     fn record_version(&self, meta: &Meta) {
         let version = version_of(&meta.resource_version);
         self.memory.borrow_mut().insert(&meta.object_name(), version);

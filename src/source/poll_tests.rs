@@ -416,7 +416,7 @@ async fn the_edge_is_read_once_as_a_whole_and_then_by_label() {
             .expect(&["up", "begin", "object ours@1", "object other@2", "object theirs@3"])
             .await;
         source.expect(&["complete"]).await;
-        // The engine has written this one itself.
+        // The role has written this one itself.
         source.handle.is_known(&ObjectName::new("", "own"), 7);
         source
             .expect(&[
