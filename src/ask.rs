@@ -113,7 +113,7 @@ pub async fn gen_rbac(mut settings: Settings, options: RbacOptions) -> Result<St
         .own_namespace
         .get_or_insert_with(|| NAMESPACE.to_owned())
         .clone();
-    let [hub, edge] = sides::open_both(&settings).await?.map(Rc::new);
+    let [hub, edge] = sides::open_both(&settings)?.map(Rc::new);
     let (sync_target, polled) = (settings.sync_target(), settings.polled());
     let found = survey(&hub, Some(&edge), &view(&settings, &sync_target)).await;
     let found = found.map_err(|(side, error)| CannotAsk::new(if side == Side::Edge { &edge } else { &hub }, error))?;

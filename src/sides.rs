@@ -12,13 +12,13 @@ use crate::side::Side;
 use crate::version;
 
 /// Hub and edge, as the settings describe them.
-pub(crate) async fn open_both(settings: &Settings) -> Result<[Cluster; 2], Box<dyn StdError>> {
-    let hub = open(Side::Hub, settings).await?;
-    Ok([hub, open(Side::Edge, settings).await?])
+pub(crate) fn open_both(settings: &Settings) -> Result<[Cluster; 2], Box<dyn StdError>> {
+    let hub = open(Side::Hub, settings)?;
+    Ok([hub, open(Side::Edge, settings)?])
 }
 
 /// One side, with the rate limit and the renewed credentials that `run` has for it.
-pub(crate) async fn open(side: Side, settings: &Settings) -> Result<Cluster, Box<dyn StdError>> {
+pub(crate) fn open(side: Side, settings: &Settings) -> Result<Cluster, Box<dyn StdError>> {
     let (source, limit) = match side {
         Side::Edge => (&settings.edge, edge_limit(settings)),
         Side::Hub => (&settings.hub, RateLimit::new(settings.rate)),
@@ -28,8 +28,7 @@ pub(crate) async fn open(side: Side, settings: &Settings) -> Result<Cluster, Box
         source.clone(),
         renewed(side, settings),
         version::user_agent(),
-    )
-    .await?;
+    )?;
     let cluster = Cluster::new(side.word(), Box::new(server), limit, FIELD_MANAGER);
     let cluster = if side == Side::Edge { cluster.nearby() } else { cluster };
     let server = cluster.standing().place.address.clone();

@@ -43,7 +43,7 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         Some(address) => Some(serve::listen(address).await?),
         None => None,
     };
-    let [hub, edge] = sides::open_both(&settings).await?;
+    let [hub, edge] = sides::open_both(&settings)?;
     let candidacy = candidacy(&settings, &edge);
     let manager = Manager::reach(&settings.service_manager).map(Rc::new);
     let clusters = Clusters::new(hub, edge);
@@ -149,7 +149,7 @@ async fn check_files(clusters: Clusters) {
     loop {
         tokio::time::sleep(reload::MAX_AGE).await;
         for cluster in clusters.all() {
-            cluster.check_files().await;
+            cluster.check_files();
         }
     }
 }

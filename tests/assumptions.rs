@@ -32,7 +32,7 @@ async fn a_real_server_does_what_is_assumed_of_it() {
         context: None,
         flags: Flags::default(),
     };
-    let server = Reloading::open(Side::Hub.word(), access, "assumptions".into()).await;
+    let server = Reloading::open(Side::Hub.word(), access, "assumptions".into());
     let server = server.expect("the kubeconfig was made for this");
     let compact = || real.compact().boxed_local();
     for (name, case) in CASES {

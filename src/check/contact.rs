@@ -29,8 +29,8 @@ pub(super) async fn contact(side: Side, settings: &Settings, points: &mut Points
         Side::Edge => &settings.edge,
         Side::Hub => &settings.hub,
     };
-    let loaded = match access::load(side.word(), source, &sides::renewed(side, settings)).await {
-        Ok(access) => sides::open(side, settings).await.map(|cluster| (access, cluster)),
+    let loaded = match access::load(side.word(), source, &sides::renewed(side, settings)) {
+        Ok(access) => sides::open(side, settings).map(|cluster| (access, cluster)),
         Err(error) => Err(error.into()),
     };
     let (access, cluster) = match loaded {

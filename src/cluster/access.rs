@@ -16,7 +16,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderValue, Uri};
 use kube::Config;
-use kube::config::{AuthInfo, Cluster, InClusterError, KubeConfigOptions, KubeconfigError, LoadDataError};
+use kube::config::{AuthInfo, Cluster, InClusterError};
 use secrecy::{ExposeSecret as _, SecretString};
 
 pub(crate) use ends::Form;
@@ -26,6 +26,7 @@ pub(super) use url::check_authority;
 
 use super::claims::Claims;
 use super::files::{self, TOKEN_LIMIT};
+use super::pem;
 use crate::logging::log_line;
 use error::Entry;
 use kubeconfig::{Parts, User};
@@ -97,7 +98,7 @@ pub struct Renewed {
 /// The access data of one side.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// What kube needs.
+    /// The server, and how it is reached.
     pub config: Config,
     /// The files that it was made from and that nothing else follows: the kubeconfig, CA, client certificate and key. A
     /// token file and the CA of a pod are followed where they are used.
@@ -116,7 +117,7 @@ type Loaded = (Config, Vec<PathBuf>, String, Option<Vec<u8>>);
 /// Loads the access data of one side and reads every file that they name, so that mistakes show at start.
 ///
 /// Reads files and, for a pod, the environment; makes no request.
-pub async fn load(side: &str, source: &AccessSource, renewed: &Renewed) -> Result<Access, AccessError> {
+pub fn load(side: &str, source: &AccessSource, renewed: &Renewed) -> Result<Access, AccessError> {
     let mut place = Place::new(side, source.to_string());
     let loaded = match source {
         AccessSource::Kubeconfig { path, context, flags } => {
@@ -124,7 +125,7 @@ pub async fn load(side: &str, source: &AccessSource, renewed: &Renewed) -> Resul
                 context: context.as_deref(),
                 flag: flags.context,
             };
-            from_file(path, wanted, renewed, &mut place).await
+            from_file(path, wanted, renewed, &mut place)
         }
         AccessSource::InCluster { flag } => from_pod(flag),
     };
@@ -176,11 +177,8 @@ pub(super) fn is_this_machine(url: &Uri) -> bool {
 
 fn from_pod(flag: &str) -> Result<Loaded, BadField> {
     check_pod_files(Path::new(POD_FILES))?;
-    let mut config = Config::incluster_env().map_err(|error| in_cluster_error(&error, flag))?;
+    let config = Config::incluster_env().map_err(|error| in_cluster_error(&error, flag))?;
     url::server(&config.cluster_url.to_string()).map_err(|why| BadField::new(POD_HOST, why))?;
-    config
-        .default_namespace
-        .truncate(config.default_namespace.trim_end().len());
     check_credentials(&config.auth_info)?;
     Ok((config, Vec::new(), format!("ca.crt in {POD_FILES}"), None))
 }
@@ -197,10 +195,10 @@ fn check_pod_files(folder: &Path) -> Result<(), BadField> {
     Ok(())
 }
 
-async fn from_file(path: &Path, wanted: Wanted<'_>, renewed: &Renewed, place: &mut Place) -> Result<Loaded, BadField> {
+fn from_file(path: &Path, wanted: Wanted<'_>, renewed: &Renewed, place: &mut Place) -> Result<Loaded, BadField> {
     let parts = Parts::read(path, wanted, place)?;
     let file = path.display().to_string();
-    let (config, named, trust, authority) = from_parts(parts, &file, renewed, wanted.flag).await?;
+    let (config, named, trust, authority) = from_parts(parts, &file, renewed, wanted.flag)?;
     let mut files = vec![path.to_owned()];
     files.extend(named);
     Ok((config, files, trust, authority))
@@ -208,15 +206,19 @@ async fn from_file(path: &Path, wanted: Wanted<'_>, renewed: &Renewed, place: &m
 
 /// The configuration from the parts of a kubeconfig with the name `file`, and the files that they name. `flag` would name a
 /// context.
-async fn from_parts(mut parts: Parts, file: &str, renewed: &Renewed, flag: &str) -> Result<Loaded, BadField> {
-    let cluster = &mut parts.cluster;
+fn from_parts(mut parts: Parts, file: &str, renewed: &Renewed, flag: &str) -> Result<Loaded, BadField> {
+    let cluster = &parts.cluster;
     let server = cluster.server.as_deref().map(str::trim);
     let url = url::server(server.ok_or_else(|| bad("server", "it is missing"))?).map_err(|why| bad("server", why))?;
-    let authority_pem = check_ca(cluster)?;
+    let authority = read_ca(cluster)?;
+    let root_cert = authority.as_ref().map(|(field, pem)| certificates(field, pem));
+    let root_cert = root_cert.transpose()?;
     let proxy = cluster.proxy_url.as_deref();
     let proxy = proxy.map(|proxy| url::proxy(proxy.trim()).map_err(|why| bad("proxy-url", why)));
     let proxy_url = proxy.transpose()?;
-    cluster.server = Some(url.to_string());
+    if proxy_url.is_none() {
+        check_environment(|name| env::var(name).ok())?;
+    }
     let trust = trust(cluster, file);
     let mut files = Vec::from_iter(cluster.certificate_authority.as_ref().map(PathBuf::from));
     check_user(parts.user.as_mut(), &url)?;
@@ -228,20 +230,26 @@ async fn from_parts(mut parts: Parts, file: &str, renewed: &Renewed, flag: &str)
         let named = [&user.info.client_certificate, &user.info.client_key];
         files.extend(named.into_iter().flatten().map(PathBuf::from));
     }
-    let has_data = cluster.certificate_authority_data.is_some();
-    let loaded = Config::from_custom_kubeconfig(parts.into_kubeconfig(), &KubeConfigOptions::default()).await;
-    let authority = if has_data {
-        "certificate-authority-data"
-    } else {
-        "certificate-authority"
-    };
-    let mut config = loaded.map_err(|error| refused(&error, authority))?;
-    if config.root_cert.as_ref().is_some_and(Vec::is_empty) {
-        return Err(bad(authority, "it holds no certificate"));
-    }
-    // kube falls back to HTTPS_PROXY without reading NO_PROXY; the environment is consulted in `connect` instead.
+    let mut config = Config::new(url);
+    config.root_cert = root_cert;
     config.proxy_url = proxy_url;
-    Ok((config, files, trust, authority_pem))
+    config.accept_invalid_certs = cluster.insecure_skip_tls_verify.unwrap_or_default();
+    config.tls_server_name = parts.cluster.tls_server_name;
+    config.auth_info = parts.user.map(|user| user.info).unwrap_or_default();
+    Ok((config, files, trust, authority.map(|(_, pem)| pem)))
+}
+
+/// Where the kubeconfig names no proxy, that of the environment must be one: what cannot be read would be none.
+fn check_environment(variable: impl Fn(&str) -> Option<String>) -> Result<(), BadField> {
+    let given = ["HTTPS_PROXY", "https_proxy"].into_iter().filter_map(variable);
+    match given
+        .filter(|text| !text.is_empty())
+        .map(|text| text.parse::<Uri>())
+        .next()
+    {
+        Some(Err(error)) => Err(bad("HTTPS_PROXY", error.to_string())),
+        _ => Ok(()),
+    }
 }
 
 impl Renewed {
@@ -326,12 +334,26 @@ fn check_user(user: Option<&mut User>, server: &Uri) -> Result<(), BadField> {
     Err(BadField::of(Entry::User, "", why))
 }
 
-fn check_ca(cluster: &Cluster) -> Result<Option<Vec<u8>>, BadField> {
-    match (&cluster.certificate_authority_data, &cluster.certificate_authority) {
-        (Some(data), _) => base64_of("certificate-authority-data", data).map(Some),
-        (None, Some(path)) => read_file("certificate-authority", path).map(Some),
-        (None, None) => Ok(None),
+/// The CA of a cluster entry, if it has one: the field that it is in, and its PEM.
+fn read_ca(cluster: &Cluster) -> Result<Option<(&'static str, Vec<u8>)>, BadField> {
+    let (field, pem) = match (&cluster.certificate_authority_data, &cluster.certificate_authority) {
+        (Some(data), _) => (
+            "certificate-authority-data",
+            base64_of("certificate-authority-data", data)?,
+        ),
+        (None, Some(path)) => ("certificate-authority", read_file("certificate-authority", path)?),
+        (None, None) => return Ok(None),
+    };
+    Ok(Some((field, pem)))
+}
+
+/// The certificates of a CA.
+fn certificates(field: &'static str, pem: &[u8]) -> Result<Vec<Vec<u8>>, BadField> {
+    let found = pem::certificates(pem).map_err(|_| bad(field, "it holds no PEM of certificates"))?;
+    if found.is_empty() {
+        return Err(bad(field, "it holds no certificate"));
     }
+    Ok(found.iter().map(|it| it.to_vec()).collect())
 }
 
 /// Reads each file that the user entry names and checks the form of each value. False if there are no credentials.
@@ -389,7 +411,7 @@ fn check_data_or_file(
     }
 }
 
-/// Checks that a token can be sent in a header: kube panics if an inline token cannot.
+/// Checks that a token can be sent in a header.
 fn check_token(field: &'static str, token: &str) -> Result<(), BadField> {
     if token.is_empty() {
         return Err(bad(field, "it is empty"));
@@ -418,18 +440,6 @@ fn unreadable(field: &str, path: &Path, error: &io::Error) -> BadField {
 
 fn bad(field: &str, why: impl Into<String>) -> BadField {
     BadField::new(field, why)
-}
-
-/// An error for what kube does not accept. Most is found earlier; `authority` is the field that the CA is in.
-fn refused(error: &KubeconfigError, authority: &str) -> BadField {
-    match error {
-        KubeconfigError::ParseCertificates(_) => bad(authority, "it holds no PEM of certificates"),
-        KubeconfigError::ParseProxyUrl(error) => bad("HTTPS_PROXY", error.to_string()),
-        KubeconfigError::LoadCertificateAuthority(LoadDataError::ReadFile(error, path)) => {
-            unreadable(authority, path, error)
-        }
-        other => bad("", super::causes::chain(other)),
-    }
 }
 
 const POD_HOST: &str = "KUBERNETES_SERVICE_HOST";

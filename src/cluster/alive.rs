@@ -26,11 +26,11 @@ const PIECE: usize = 4 * 1024;
 
 /// How many bytes have passed all connections of a side, both ways, without TLS.
 #[derive(Clone, Debug, Default)]
-pub struct Moved(Arc<AtomicU64>);
+pub(super) struct Moved(Arc<AtomicU64>);
 
 impl Moved {
     /// The number so far. Only its growth has a meaning.
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 

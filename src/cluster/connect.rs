@@ -7,14 +7,10 @@
 
 use std::cell::Cell;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use http::header::{AUTHORIZATION, USER_AGENT};
+use http::Uri;
 use http::uri::{Authority, Scheme};
-use http::{HeaderValue, Request, Uri};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -22,21 +18,17 @@ use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use kube::client::{Body, ConfigExt as _};
-use kube::config::AuthInfo;
+use kube::Config;
 use rustls::pki_types::ServerName;
-use secrecy::ExposeSecret as _;
-use tower::util::MapRequestLayer;
-use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
+use tower::{Service, ServiceExt as _};
 
 use super::access::{BadField, check_authority, is_this_machine};
 use super::alive::{Alive, Moved};
 use super::dial::{Dial, erase};
 use super::greeting::Greeting;
 use super::lanes::{Client, Kept, Lanes};
-use super::pieces::Pieces;
+use super::outgoing::Outgoing;
 use super::tls;
-use super::token::TokenFile;
 
 /// Time to look up a name: two tries of the system's resolver. Without it, unreachable name servers would use up the
 /// time of all later steps.
@@ -94,14 +86,14 @@ const POOL_SIZE: usize = 2;
 /// The port of a SOCKS proxy whose URL names none (RFC 1928).
 const SOCKS_PORT: u16 = 1080;
 
-/// The client of one side, and information about its connections.
+/// What requests of one side go through, and information about its connections.
 pub struct Connection {
-    /// The client.
-    pub client: kube::Client,
+    /// Completes each request.
+    pub(super) outgoing: Outgoing,
+    /// Send it.
+    pub(super) lanes: Lanes,
     /// Counts what passes the connections.
-    pub moved: Moved,
-    /// The token file, if that is the credential.
-    pub(super) token_file: Option<Arc<TokenFile>>,
+    pub(super) moved: Moved,
     /// The `Date` header of the server's last answer, as it is written there; empty before the first.
     pub(super) date: Cell<Date>,
 }
@@ -109,86 +101,21 @@ pub struct Connection {
 /// An HTTP date has 29 letters (RFC 9110, 5.6.7).
 pub(super) type Date = [u8; 29];
 
-/// Makes the client of one side. Connects at the first request, not here.
+/// Makes the connection of one side. Connects at the first request, not here.
 ///
-/// An error is about a field of the configuration, and needs a person. Must be called on a tokio runtime. The proxy is
-/// `proxy-url` of the kubeconfig, else what `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` say.
-pub fn connect(config: &kube::Config, user_agent: &str) -> Result<Connection, BadField> {
-    let mut config = config.clone();
-    let user_agent = HeaderValue::from_str(user_agent).map_err(|error| BadField::new("", error.to_string()))?;
-    config.headers.push((USER_AGENT, user_agent));
+/// An error is about a field of the configuration, and needs a person. The proxy is `proxy-url` of the kubeconfig, else
+/// what `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` say.
+pub fn connect(config: &Config, user_agent: &str) -> Result<Connection, BadField> {
     let moved = Moved::default();
-    let credential = authorization(&config.auth_info)?;
-    let token_file = match &credential {
-        Some(Credential::File(file)) => Some(Arc::clone(file)),
-        _ => None,
-    };
-    let authorize = credential.map(|credential| {
-        MapRequestLayer::new(move |mut request: Request<Body>| {
-            request.headers_mut().insert(AUTHORIZATION, credential.header());
-            request
-        })
-    });
-    let headers = config
-        .extra_headers_layer()
-        .map_err(|error| BadField::new("as", format!("it cannot be sent: {error}")))?;
-    let service = ServiceBuilder::new()
-        .layer(config.base_uri_layer())
-        .option_layer(authorize)
-        .layer(headers)
-        .map_err(BoxError::from)
-        .map_request(|request: Request<Body>| request.map(Pieces::of))
-        .service(lanes(&config, &moved)?);
     Ok(Connection {
-        client: kube::Client::new(service, config.default_namespace),
+        outgoing: Outgoing::of(config, user_agent)?,
+        lanes: lanes(config, &moved)?,
         moved,
-        token_file,
         date: Cell::default(),
     })
 }
 
-/// What is sent in the `authorization` header.
-#[derive(Clone)]
-enum Credential {
-    Fixed(HeaderValue),
-    File(Arc<TokenFile>),
-}
-
-impl Credential {
-    fn header(&self) -> HeaderValue {
-        match self {
-            Self::Fixed(header) => header.clone(),
-            Self::File(file) => file.header(),
-        }
-    }
-}
-
-/// The credential of a user entry, in client-go's order.
-///
-/// Not kube's own layer: its support for exec plugins and auth providers, which nothing at an edge uses, costs half a
-/// megabyte of parsers in the binary, and its token files are not trimmed.
-fn authorization(user: &AuthInfo) -> Result<Option<Credential>, BadField> {
-    let fixed = |text: String| {
-        let mut header = HeaderValue::try_from(text).map_err(|_| BadField::new("token", "it cannot be sent"))?;
-        header.set_sensitive(true);
-        Ok(Some(Credential::Fixed(header)))
-    };
-    if let (Some(name), Some(password)) = (&user.username, &user.password) {
-        let pair = format!("{name}:{}", password.expose_secret());
-        return fixed(format!("Basic {}", STANDARD.encode(pair)));
-    }
-    if let Some(token) = &user.token {
-        return fixed(format!("Bearer {}", token.expose_secret()));
-    }
-    if let Some(path) = &user.token_file {
-        let file = TokenFile::open(path.into())
-            .map_err(|error| BadField::new("tokenFile", format!("cannot read it: {error}")))?;
-        return Ok(Some(Credential::File(Arc::new(file))));
-    }
-    Ok(None)
-}
-
-fn lanes(config: &kube::Config, moved: &Moved) -> Result<Lanes, BadField> {
+fn lanes(config: &Config, moved: &Moved) -> Result<Lanes, BadField> {
     let (secured, moved) = (server_connector(config)?, moved.clone());
     Ok(Lanes::new(move |greeting, kept| {
         http_client(listened_to(&secured, &moved, greeting), kept)
@@ -215,7 +142,7 @@ fn http_client(dial: Dial, kept: Kept) -> Client {
 }
 
 /// TCP, proxy and TLS.
-fn server_connector(config: &kube::Config) -> Result<Dial, BadField> {
+fn server_connector(config: &Config) -> Result<Dial, BadField> {
     let builder = HttpsConnectorBuilder::new()
         .with_tls_config(tls::for_server(config)?)
         .https_or_http();
@@ -257,13 +184,13 @@ fn too_late(what: &str, limit: Duration) -> io::Error {
 }
 
 /// The way to the server, with its time limit.
-fn route(config: &kube::Config) -> Result<Dial, BadField> {
+fn route(config: &Config) -> Result<Dial, BadField> {
     let (route, what) = direct_or_proxy(config)?;
     Ok(limited(route, REACH, what))
 }
 
 /// The way to the server: straight, or through a proxy; and what did not happen if it takes too long.
-fn direct_or_proxy(config: &kube::Config) -> Result<(Dial, &'static str), BadField> {
+fn direct_or_proxy(config: &Config) -> Result<(Dial, &'static str), BadField> {
     let direct = tcp_connector();
     let Some(proxy) = proxy(config, &Matcher::from_env())? else {
         return Ok((direct, "no TCP connection"));
@@ -304,7 +231,7 @@ fn tunnel(proxy: &Intercept, to_proxy: Dial) -> Dial {
 
 /// The proxy to use, if any. As in client-go, one from the kubeconfig is used for every host, and one from the
 /// environment not for this machine itself.
-fn proxy(config: &kube::Config, environment: &Matcher) -> Result<Option<Intercept>, BadField> {
+fn proxy(config: &Config, environment: &Matcher) -> Result<Option<Intercept>, BadField> {
     let Some(url) = &config.proxy_url else {
         return Ok(if is_this_machine(&config.cluster_url) {
             None
@@ -326,7 +253,7 @@ fn proxy(config: &kube::Config, environment: &Matcher) -> Result<Option<Intercep
 const PROXY_SCHEMES: &str = "it must be a URL with http://, https://, socks5:// or socks5h://";
 
 /// A fault of the proxy's URL, of which nothing is shown: it may hold a password.
-fn unusable_proxy(config: &kube::Config, why: &str) -> BadField {
+fn unusable_proxy(config: &Config, why: &str) -> BadField {
     let field = if config.proxy_url.is_some() {
         "proxy-url"
     } else {
@@ -336,7 +263,7 @@ fn unusable_proxy(config: &kube::Config, why: &str) -> BadField {
 }
 
 /// The proxy on the way to the server, if there is one, for the end of a message: without user and password.
-pub(super) fn proxy_for_people(config: &kube::Config) -> String {
+pub(super) fn proxy_for_people(config: &Config) -> String {
     match proxy(config, &Matcher::from_env()) {
         Ok(Some(proxy)) => {
             let url = proxy.uri();

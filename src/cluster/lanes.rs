@@ -10,17 +10,16 @@
 //! finds no room uses the next lane at once; the Lease always has a stream in the first lane. A lane is opened when it
 //! is needed, by one request, and closed when its last stream ends.
 
+use std::cell::RefCell;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
 use http::{Request, Response};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper_util::client::legacy::{Client as HttpClient, Error};
-use tower::{BoxError, Service};
 
 use super::dial::Dial;
 use super::greeting::{Greeting, Streams, Up};
@@ -45,14 +44,12 @@ pub(super) enum Traffic {
     Lease,
 }
 
-type Call = Request<Pieces<kube::client::Body>>;
-
 /// A pooled client.
-pub(super) type Client = HttpClient<Dial, Pieces<kube::client::Body>>;
+pub(super) type Client = HttpClient<Dial, Pieces>;
 
 /// Makes the client of a lane; its connections pass their beginning to the greeting. The first lane is kept, the others
 /// are closed with their last stream.
-type Open = dyn Fn(Greeting, Kept) -> Client + Send + Sync;
+type Open = dyn Fn(Greeting, Kept) -> Client;
 
 /// Whether a lane outlives its streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,18 +61,17 @@ pub(super) enum Kept {
 }
 
 /// The client of one side.
-#[derive(Clone)]
-pub(super) struct Lanes(Arc<Shared>);
+pub(super) struct Lanes(Rc<Shared>);
 
 struct Shared {
     open: Box<Open>,
     streams: Streams,
     /// Never empty: the first one stays.
-    lanes: Mutex<Vec<Lane>>,
+    lanes: RefCell<Vec<Lane>>,
 }
 
 struct Lane {
-    line: Arc<Line>,
+    line: Rc<Line>,
     load: Load,
 }
 
@@ -103,20 +99,20 @@ impl Load {
 }
 
 impl Lanes {
-    pub(super) fn new(open: impl Fn(Greeting, Kept) -> Client + Send + Sync + 'static) -> Self {
+    pub(super) fn new(open: impl Fn(Greeting, Kept) -> Client + 'static) -> Self {
         let streams = Streams::default();
         let first = Lane::new(&open, &streams, Kept::Yes);
-        Self(Arc::new(Shared {
+        Self(Rc::new(Shared {
             open: Box::new(open),
             streams,
-            lanes: Mutex::new(vec![first]),
+            lanes: RefCell::new(vec![first]),
         }))
     }
 
     /// A stream in the first lane that has room.
     fn take(&self, traffic: Traffic) -> Ticket {
         let allowed = self.0.streams.allowed();
-        let mut lanes = self.0.lanes();
+        let mut lanes = self.0.lanes.borrow_mut();
         let found = (0..lanes.len()).find(|&index| lanes[index].load.has_room(traffic, allowed, index == 0));
         let index = found.unwrap_or_else(|| {
             lanes.push(Lane::new(&*self.0.open, &self.0.streams, Kept::No));
@@ -134,34 +130,32 @@ impl Lanes {
         lane.load.open += 1;
         lane.load.readings += u32::from(traffic == Traffic::Reading);
         Ticket {
-            shared: Arc::clone(&self.0),
-            line: Arc::clone(&lane.line),
+            shared: Rc::clone(&self.0),
+            line: Rc::clone(&lane.line),
             traffic,
         }
     }
 }
 
 impl Lanes {
-    async fn send(&self, request: Call, traffic: Traffic) -> (Ticket, Result<Response<Incoming>, Error>) {
+    /// Sends a request in the lane that its traffic belongs to.
+    pub(super) async fn send(&self, request: Request<Pieces>) -> Result<Response<Counted>, Error> {
+        let traffic = request.extensions().get().copied().unwrap_or_default();
         loop {
             let ticket = self.take(traffic);
-            let line = Arc::clone(&ticket.line);
-            if line.is_open(traffic) {
-                return (ticket, line.send(request).await);
-            }
-            let turn = line.opening.lock().await;
-            if !*line.up.borrow() {
-                return (ticket, line.open(request, turn).await);
-            }
-            // Now that there is a connection, it is known how much room there is: a lane is chosen again.
+            let line = Rc::clone(&ticket.line);
+            let answer = if line.is_open(traffic) {
+                line.send(request).await
+            } else {
+                let turn = line.opening.lock().await;
+                if *line.up.borrow() {
+                    // Now that there is a connection, it is known how much room there is: a lane is chosen again.
+                    continue;
+                }
+                line.open(request, turn).await
+            };
+            return Ok(answer?.map(|body| Counted { body, _ticket: ticket }));
         }
-    }
-}
-
-impl Shared {
-    fn lanes(&self) -> MutexGuard<'_, Vec<Lane>> {
-        // Nothing panics while it is held; and if it did, only numbers could be wrong.
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -176,7 +170,7 @@ impl Lane {
             opening: tokio::sync::Mutex::new(()),
         };
         Self {
-            line: Arc::new(line),
+            line: Rc::new(line),
             load: Load::default(),
         }
     }
@@ -200,12 +194,16 @@ impl Line {
         *self.up.borrow() || (self.kept == Kept::Yes && traffic != Traffic::Reading)
     }
 
-    async fn send(&self, request: Call) -> Result<Response<Incoming>, Error> {
+    async fn send(&self, request: Request<Pieces>) -> Result<Response<Incoming>, Error> {
         self.client.request(request).await
     }
 
     /// Sends the request that opens the lane: the others have to wait until `turn` is over.
-    async fn open(&self, request: Call, turn: tokio::sync::MutexGuard<'_, ()>) -> Result<Response<Incoming>, Error> {
+    async fn open(
+        &self,
+        request: Request<Pieces>,
+        turn: tokio::sync::MutexGuard<'_, ()>,
+    ) -> Result<Response<Incoming>, Error> {
         let mut up = self.up.subscribe();
         let mut sending = pin!(self.send(request));
         tokio::select! {
@@ -221,15 +219,15 @@ impl Line {
 
 /// A stream that is taken, until it is dropped.
 struct Ticket {
-    shared: Arc<Shared>,
-    line: Arc<Line>,
+    shared: Rc<Shared>,
+    line: Rc<Line>,
     traffic: Traffic,
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        let mut lanes = self.shared.lanes();
-        let Some(index) = lanes.iter().position(|lane| Arc::ptr_eq(&lane.line, &self.line)) else {
+        let mut lanes = self.shared.lanes.borrow_mut();
+        let Some(index) = lanes.iter().position(|lane| Rc::ptr_eq(&lane.line, &self.line)) else {
             return;
         };
         let load = &mut lanes[index].load;
@@ -242,26 +240,6 @@ impl Drop for Ticket {
             drop(lanes);
             drop(closed);
         }
-    }
-}
-
-impl Service<Call> for Lanes {
-    type Response = Response<Counted>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<Counted>, BoxError>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Call) -> Self::Future {
-        let traffic = request.extensions().get().copied().unwrap_or_default();
-        let lanes = self.clone();
-        async move {
-            let (ticket, response) = lanes.send(request, traffic).await;
-            Ok(response?.map(|body| Counted { body, _ticket: ticket }))
-        }
-        .boxed()
     }
 }
 

@@ -1,6 +1,6 @@
 //! One side: the border to an API server, and the verbs that the syncer needs of it.
 //!
-//! [`ApiServer`] is the border. It carries plain HTTP requests, so that its two implementations (the kube client in
+//! [`ApiServer`] is the border. It carries plain HTTP requests, so that its two implementations (the connections in
 //! [`real`], and a simulated server in tests) differ only in what answers; everything that understands Kubernetes
 //! (paths, list pages, watch lines, error bodies) is on this side of it, in [`Cluster`].
 //!
@@ -30,6 +30,8 @@ mod http_date;
 mod json;
 mod lanes;
 pub mod meta;
+mod outgoing;
+mod pem;
 mod pieces;
 mod rate;
 pub(crate) mod read;
@@ -223,13 +225,9 @@ pub trait ApiServer {
     }
 
     /// Uses this token, until the files have a newer one.
-    fn use_token(&self, _token: SecretString) -> LocalBoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
+    fn use_token(&self, _token: SecretString) {}
 
     /// Checks whether the files with the server's address and the credentials were replaced. Each request does so too;
     /// this is for times without requests.
-    fn check_files(&self) -> LocalBoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
+    fn check_files(&self) {}
 }

@@ -1,4 +1,4 @@
-//! The real implementation of the border: a kube client.
+//! The real implementation of the border: connections to a server.
 
 use std::error::Error as StdError;
 use std::io::ErrorKind;
@@ -9,14 +9,13 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use h2::Reason;
 use http_body_util::BodyExt;
-use kube::client::Body as KubeBody;
 
 use super::causes::chain;
 use super::connect::Connection;
 use super::error::first_line;
 use super::{ApiServer, Error, Response, gzip, http_date, tls};
 
-/// An API server behind a kube client, which adds the server's address, credentials and TLS.
+/// An API server at the other end of a connection, which adds the server's address, credentials and TLS.
 pub struct RealServer(pub Connection);
 
 /// A header in each answer of a server with priority and fairness (KEP-1040). Go clients drop their own limit for it,
@@ -26,10 +25,12 @@ const FLOW_SCHEMA: &str = "x-kubernetes-pf-flowschema-uid";
 impl ApiServer for RealServer {
     fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
         async move {
+            let Connection { outgoing, lanes, .. } = &self.0;
+            let request = outgoing.complete(request)?;
             let again = request.clone();
-            let mut answer = self.0.client.send(request.map(KubeBody::from)).await;
+            let mut answer = lanes.send(request).await;
             if answer.as_ref().is_err_and(|error| was_not_begun(error)) {
-                answer = self.0.client.send(again.map(KubeBody::from)).await;
+                answer = lanes.send(again).await;
             }
             let response = answer.map_err(|error| failure(&error))?;
             let (head, body) = response.into_parts();
@@ -116,9 +117,8 @@ fn failure(error: &(dyn StdError + 'static)) -> Error {
         return Error::Unreachable(words);
     }
     let words = chain(error);
-    // kube and hyper begin with the names of their own types, which are of no help.
-    let words = words.trim_start_matches("ServiceError: ");
-    let words = words.strip_prefix("client error (Connect): ").unwrap_or(words);
+    // hyper begins with the name of its own type, which is of no help.
+    let words = words.strip_prefix("client error (Connect): ").unwrap_or(&words);
     // rustls ends with the address of its manual.
     let words = words.split(": https://docs.rs/").next().unwrap_or(words).to_owned();
     if was_ended(error) {

@@ -29,6 +29,7 @@ use super::claims::Claims;
 use super::connect::{self, connect};
 use super::files;
 use super::real::RealServer;
+use super::token::TokenFile;
 use super::{ApiServer, ApiStatus, Credentials, Error, Place, Response, tls};
 use crate::logging::log_line;
 
@@ -48,8 +49,6 @@ pub struct Reloading {
     renewed: RefCell<Renewed>,
     current: RefCell<Rc<Current>>,
     read_at: Cell<Instant>,
-    /// A read of the files is under way.
-    looking: Cell<bool>,
     /// The fingerprint of files that could not be used, which was logged.
     unusable: Cell<Option<u64>>,
     /// How often the address has changed.
@@ -71,18 +70,18 @@ struct Current {
 
 impl Reloading {
     /// Loads the access data for the first time. Connects at the first request, not here.
-    pub async fn open(side: &str, source: AccessSource, user_agent: String) -> Result<Self, AccessError> {
-        Self::open_with(side, source, Renewed::default(), user_agent).await
+    pub fn open(side: &str, source: AccessSource, user_agent: String) -> Result<Self, AccessError> {
+        Self::open_with(side, source, Renewed::default(), user_agent)
     }
 
     /// The same with tokens that were renewed after the kubeconfig was written.
-    pub async fn open_with(
+    pub fn open_with(
         side: &str,
         source: AccessSource,
         renewed: Renewed,
         user_agent: String,
     ) -> Result<Self, AccessError> {
-        let current = load(side, &source, &renewed, &user_agent).await?;
+        let current = load(side, &source, &renewed, &user_agent)?;
         Ok(Self {
             side: side.into(),
             source,
@@ -90,7 +89,6 @@ impl Reloading {
             renewed: RefCell::new(renewed),
             current: RefCell::new(Rc::new(current)),
             read_at: Cell::new(Instant::now()),
-            looking: Cell::new(false),
             unusable: Cell::new(None),
             moves: Cell::new(0),
         })
@@ -101,27 +99,25 @@ impl Reloading {
     }
 
     /// Reads the files unless that was done less than `max_age` ago, and puts into force what is new in them.
-    async fn reread_files(&self, max_age: Duration) {
+    fn reread_files(&self, max_age: Duration) {
         let current = self.current();
-        if current.files.is_empty() || self.read_at.get().elapsed() < max_age || self.looking.replace(true) {
+        if current.files.is_empty() || self.read_at.get().elapsed() < max_age {
             return;
         }
-        // A request may be given up at any await, and with it this read.
-        let _end = Looking(&self.looking);
         self.read_at.set(Instant::now());
         let found = fingerprint(&current.files);
         if found == current.fingerprint {
             self.unusable.set(None);
         } else {
-            self.replace(&current, found).await;
+            self.replace(&current, found);
         }
     }
 
     /// Puts into force what the files hold now, whose fingerprint is `found`.
-    async fn replace(&self, old: &Current, found: u64) {
+    fn replace(&self, old: &Current, found: u64) {
         let side = &self.side;
         let renewed = self.renewed.borrow().clone();
-        match load(&self.side, &self.source, &renewed, &self.user_agent).await {
+        match load(&self.side, &self.source, &renewed, &self.user_agent) {
             Ok(mut new) => {
                 if new.address == old.address {
                     log_line!(
@@ -161,25 +157,9 @@ impl Reloading {
         }
     }
 
-    /// Uses a renewed token from now on, unless the files have a newer one.
-    async fn renew(&self, token: SecretString) {
-        self.renewed.borrow_mut().token = Some(token);
-        let old = self.current();
-        let renewed = self.renewed.borrow().clone();
-        // The files themselves are checked at the next read; with an error in them, the old token stays in use until
-        // then.
-        if let Ok(mut new) = load(&self.side, &self.source, &renewed, &self.user_agent).await
-            && new.address == old.address
-            && Rc::ptr_eq(&old, &self.current.borrow())
-        {
-            new.left = old.left.clone();
-            *self.current.borrow_mut() = Rc::new(new);
-        }
-    }
-
     async fn send_and_look(&self, request: http::Request<Bytes>) -> Result<Response, Error> {
         let moves = self.moves.get();
-        self.reread_files(MAX_AGE).await;
+        self.reread_files(MAX_AGE);
         let again = request.clone();
         let is_read = request.method() == http::Method::GET;
         // What answers there may be another cluster, and the caller of this write has not asked which one it is.
@@ -196,11 +176,11 @@ impl Reloading {
             Ok(response) if response.status != 401 => return answer,
             Ok(_) => {}
             Err(_) => {
-                self.reread_files(MAX_AGE_AFTER_FAILURE).await;
+                self.reread_files(MAX_AGE_AFTER_FAILURE);
                 return answer;
             }
         }
-        self.reread_files(MAX_AGE_AFTER_FAILURE).await;
+        self.reread_files(MAX_AGE_AFTER_FAILURE);
         if may_go() && (self.has_left(&used) || used.has_other_token_than(token.as_ref())) {
             log_line!(
                 Debug,
@@ -256,24 +236,31 @@ impl ApiServer for Reloading {
 
     fn credentials_end(&self) -> Option<u64> {
         let current = self.current.borrow();
-        match &current.server.0.token_file {
+        match &current.server.0.outgoing.token_file {
             Some(file) => file.end(),
             None => current.credentials.end(),
         }
     }
 
-    fn use_token(&self, token: SecretString) -> LocalBoxFuture<'_, ()> {
-        self.renew(token).boxed_local()
+    fn use_token(&self, token: SecretString) {
+        self.renewed.borrow_mut().token = Some(token);
+        let old = self.current();
+        let renewed = self.renewed.borrow().clone();
+        // The files themselves are checked at the next read; with an error in them, the old token stays in use until
+        // then.
+        if let Ok(mut new) = load(&self.side, &self.source, &renewed, &self.user_agent)
+            && new.address == old.address
+        {
+            new.left = old.left.clone();
+            *self.current.borrow_mut() = Rc::new(new);
+        }
     }
 
-    fn check_files(&self) -> LocalBoxFuture<'_, ()> {
-        async move {
-            self.reread_files(MAX_AGE_AFTER_FAILURE).await;
-            if let Some(file) = &self.current().server.0.token_file {
-                file.is_renewed_since(&file.header());
-            }
+    fn check_files(&self) {
+        self.reread_files(MAX_AGE_AFTER_FAILURE);
+        if let Some(file) = &self.current().server.0.outgoing.token_file {
+            file.is_renewed_since(&file.header());
         }
-        .boxed_local()
     }
 }
 
@@ -294,31 +281,22 @@ impl Current {
     }
 
     fn token(&self) -> Option<HeaderValue> {
-        self.server.0.token_file.as_ref().map(|file| file.header())
+        self.server.0.outgoing.token_file.as_ref().map(TokenFile::header)
     }
 
     fn has_other_token_than(&self, used: Option<&HeaderValue>) -> bool {
-        let file = self.server.0.token_file.as_ref();
+        let file = self.server.0.outgoing.token_file.as_ref();
         file.zip(used).is_some_and(|(file, used)| file.is_renewed_since(used))
     }
 }
 
-/// The end of a read, also of one that was given up.
-struct Looking<'a>(&'a Cell<bool>);
-
-impl Drop for Looking<'_> {
-    fn drop(&mut self) {
-        self.0.set(false);
-    }
-}
-
-async fn load(side: &str, source: &AccessSource, renewed: &Renewed, user_agent: &str) -> Result<Current, AccessError> {
+fn load(side: &str, source: &AccessSource, renewed: &Renewed, user_agent: &str) -> Result<Current, AccessError> {
     let kubeconfig = match source {
         AccessSource::Kubeconfig { path, .. } => std::slice::from_ref(path),
         AccessSource::InCluster { .. } => &[],
     };
     let before = fingerprint(kubeconfig);
-    let loaded = access::load(side, source, renewed).await?;
+    let loaded = access::load(side, source, renewed)?;
     let (config, files, trust) = (loaded.config, loaded.files, loaded.trust);
     // A change between this and what was read above shows at the next read.
     let fingerprint = if fingerprint(kubeconfig) == before {

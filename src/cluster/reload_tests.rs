@@ -79,13 +79,13 @@ fn write_kubeconfig(path: &Path, server: SocketAddr, user: &str) {
     fs::write(path, text).unwrap();
 }
 
-async fn open(path: &Path) -> Reloading {
+fn open(path: &Path) -> Reloading {
     let source = AccessSource::Kubeconfig {
         path: path.to_owned(),
         context: None,
         flags: Flags::default(),
     };
-    Reloading::open("hub", source, "test".into()).await.unwrap()
+    Reloading::open("hub", source, "test".into()).unwrap()
 }
 
 async fn get(server: &Reloading, path: &str) -> Result<Response, Error> {
@@ -121,7 +121,7 @@ async fn a_pipe_in_the_place_of_a_kubeconfig_leaves_the_last_one_in_force() {
     let path = folder.path().join("config");
     let hub = Server::start("hub", &["one", "two"]).await;
     write_kubeconfig(&path, hub.address, "token: one");
-    let server = open(&path).await;
+    let server = open(&path);
     make_pipe(&path);
     wait_a_minute().await;
     assert_eq!(ask(&server).await, "hub");
@@ -140,7 +140,7 @@ async fn a_renewed_token_is_used_for_the_request_that_was_refused() {
     let path = folder.path().join("config");
     let hub = Server::start("hub", &["one"]).await;
     write_kubeconfig(&path, hub.address, "token: one");
-    let server = open(&path).await;
+    let server = open(&path);
     assert_eq!(ask(&server).await, "hub");
 
     hub.accept(&["two"]);
@@ -160,7 +160,7 @@ async fn a_renewed_token_file_is_used_for_the_request_that_was_refused() {
     let hub = Server::start("hub", &["one"]).await;
     fs::write(&token, "one\n").unwrap();
     write_kubeconfig(&path, hub.address, "tokenFile: token");
-    let server = open(&path).await;
+    let server = open(&path);
     assert_eq!(ask(&server).await, "hub");
     hub.accept(&["two"]);
     assert_eq!(ask(&server).await, "401");
@@ -174,7 +174,7 @@ async fn a_replaced_kubeconfig_is_used_within_a_minute_and_watches_go_on() {
     let path = folder.path().join("config");
     let hub = Server::start("hub", &["one", "two"]).await;
     write_kubeconfig(&path, hub.address, "token: one");
-    let server = open(&path).await;
+    let server = open(&path);
     let mut watch = get(&server, "/watch").await.unwrap();
     assert_eq!(watch.body.next().await.unwrap().unwrap(), "here");
     write_kubeconfig(&path, hub.address, "token: two");
@@ -196,7 +196,7 @@ async fn another_address_ends_open_watches_so_that_they_begin_again() {
     let old = Server::start("old", &["one"]).await;
     let new = Server::start("new", &["one"]).await;
     write_kubeconfig(&path, old.address, "token: one");
-    let server = open(&path).await;
+    let server = open(&path);
     let mut watch = get(&server, "/watch").await.unwrap();
     assert_eq!(watch.body.next().await.unwrap().unwrap(), "here");
     write_kubeconfig(&path, new.address, "token: one");
@@ -213,7 +213,7 @@ async fn a_failed_connection_is_reason_enough_to_look() {
     let hub = Server::start("hub", &["one"]).await;
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     write_kubeconfig(&path, nobody, "token: one");
-    let server = open(&path).await;
+    let server = open(&path);
     write_kubeconfig(&path, hub.address, "token: one");
     wait_a_second().await;
     let error = get(&server, "/").await.err().unwrap();
@@ -227,7 +227,7 @@ async fn a_kubeconfig_that_cannot_be_used_leaves_the_last_one_in_force() {
     let path = folder.path().join("config");
     let hub = Server::start("hub", &["one", "two"]).await;
     write_kubeconfig(&path, hub.address, "token: one");
-    let server = open(&path).await;
+    let server = open(&path);
     for broken in ["", "{", "users: 7"] {
         fs::write(&path, broken).unwrap();
         wait_a_minute().await;
@@ -269,7 +269,7 @@ async fn files_that_the_kubeconfig_names_count_too_even_when_they_come_late() {
     let made = rcgen::generate_simple_self_signed(["hub".to_owned()]).unwrap();
     let hub = Server::start("hub", &["one"]).await;
     write_kubeconfig(&path, hub.address, "token: one");
-    let server = open(&path).await;
+    let server = open(&path);
     write_kubeconfig(
         &path,
         hub.address,
@@ -334,10 +334,9 @@ async fn of_several_tokens_of_one_account_the_one_that_was_issued_last_is_used()
             token: None,
         };
         let server = Reloading::open_with("hub", source.clone(), renewed, "test".into())
-            .await
             .unwrap();
         if let Some(token) = given {
-            server.use_token(token.clone().into()).await;
+            server.use_token(token.clone().into());
         }
         hub.accept(&[expected]);
         assert_eq!(ask(&server).await, "hub", "{in_config} {in_kept:?} {given:?}");
@@ -351,7 +350,6 @@ async fn of_several_tokens_of_one_account_the_one_that_was_issued_last_is_used()
             token: None,
         };
         let server = Reloading::open_with("hub", source.clone(), renewed, "test".into())
-            .await
             .unwrap();
         hub.accept(&[&old]);
         assert_eq!(ask(&server).await, "hub", "{text}");
@@ -366,9 +364,9 @@ async fn a_renewed_token_stays_in_use_until_the_file_has_a_newer_one() {
     let write = |token: &str| write_kubeconfig(&path, hub.address, &format!("token: {token}"));
     let [old, new, newer] = [5, 6, 7].map(|issued| token_of("a", issued));
     write(&old);
-    let server = open(&path).await;
+    let server = open(&path);
     let before = server.credentials();
-    server.use_token(new.clone().into()).await;
+    server.use_token(new.clone().into());
     assert_ne!(server.credentials(), before, "whoever was refused asks again at once");
     assert_eq!(server.credentials_end(), Some(15));
     hub.accept(&[&new]);
@@ -385,7 +383,7 @@ async fn a_renewed_token_stays_in_use_until_the_file_has_a_newer_one() {
     // With a file that cannot be used, the next one is in use as soon as that can be.
     fs::write(&path, "no kubeconfig").unwrap();
     let newest = token_of("a", 8);
-    server.use_token(newest.clone().into()).await;
+    server.use_token(newest.clone().into());
     assert_eq!(ask(&server).await, "hub", "the last one");
     write(&old);
     hub.accept(&[&newest]);

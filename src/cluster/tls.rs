@@ -13,9 +13,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::Config;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{Resumption, WebPkiServerVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::client::{Resumption, verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::crypto::{WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::Instant;
@@ -23,6 +24,7 @@ use tokio::time::Instant;
 use super::access::BadField;
 use super::certificate;
 use super::files;
+use super::pem;
 use crate::logging::log_line;
 
 pub(super) mod words;
@@ -42,43 +44,37 @@ fn no_roots() -> BadField {
 
 /// TLS settings for the API server itself. ALPN is left to the connector.
 pub(super) fn for_server(config: &Config) -> Result<ClientConfig, BadField> {
-    let provider = Arc::new(ring::default_provider());
     // Without TLS nothing is trusted, and the roots of the system, a few hundred kilobytes, are not loaded.
-    let verifier = if config.cluster_url.scheme_str() == Some("http") {
-        None
+    let trusted = if config.cluster_url.scheme_str() == Some("http") {
+        Trusted::These(Arc::new(RootCertStore::empty()))
     } else {
-        Some(verifier(config, &provider)?)
+        trusted(config)?
     };
-    build(&provider, verifier, identity(config)?)
+    build(trusted, identity(config)?)
 }
 
 /// TLS settings for an `https://` proxy: its certificate has to be known to the system or to the cluster's CA, even
 /// with `insecure-skip-tls-verify`, and it never sees our client certificate.
 pub(super) fn for_proxy(config: &Config) -> Result<ClientConfig, BadField> {
-    let provider = Arc::new(ring::default_provider());
     let mut roots = system_roots().unwrap_or_else(|_| RootCertStore::empty());
     let given = config.root_cert.iter().flatten();
     add_roots(&mut roots, given.map(|der| CertificateDer::from(der.as_slice())));
     if roots.is_empty() {
         return Err(no_roots());
     }
-    build(&provider, Some(webpki(roots, &provider)?), None)
+    build(Trusted::These(Arc::new(roots)), None)
 }
 
 type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-fn build(
-    provider: &Arc<CryptoProvider>,
-    verifier: Option<Arc<dyn ServerCertVerifier>>,
-    identity: Option<Identity>,
-) -> Result<ClientConfig, BadField> {
-    let builder = ClientConfig::builder_with_provider(provider.clone())
+fn build(trusted: Trusted, identity: Option<Identity>) -> Result<ClientConfig, BadField> {
+    let provider = Arc::new(ring::default_provider());
+    let algorithms = provider.signature_verification_algorithms;
+    let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| BadField::new("", format!("TLS cannot be set up: {error}")))?;
-    let builder = match verifier {
-        Some(verifier) => builder.dangerous().with_custom_certificate_verifier(verifier),
-        None => builder.with_root_certificates(RootCertStore::empty()),
-    };
+        .map_err(|error| BadField::new("", format!("TLS cannot be set up: {error}")))?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Verifier { trusted, algorithms }));
     let mut config = match identity {
         Some((chain, key)) => {
             let refused = |error| {
@@ -95,27 +91,19 @@ fn build(
     Ok(config)
 }
 
-fn verifier(config: &Config, provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, BadField> {
+fn trusted(config: &Config) -> Result<Trusted, BadField> {
     if config.accept_invalid_certs {
-        return Ok(Arc::new(AcceptAll {
-            provider: provider.clone(),
-        }));
+        return Ok(Trusted::Everybody);
     }
     if let Some(path) = &config.root_cert_file {
-        return Ok(Arc::new(FollowedCa::open(path, provider)?));
+        return Ok(Trusted::File(FollowedCa::open(path)?));
     }
     let Some(ders) = &config.root_cert else {
-        return Ok(webpki(system_roots()?, provider)?);
+        return Ok(Trusted::These(Arc::new(system_roots()?)));
     };
     let mut roots = RootCertStore::empty();
     add_roots(&mut roots, ders.iter().map(|der| CertificateDer::from(der.as_slice())));
-    Ok(webpki(not_empty(roots)?, provider)?)
-}
-
-fn webpki(roots: RootCertStore, provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, BadField> {
-    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-        .build()
-        .map_err(|error| BadField::new(AUTHORITY, error.to_string()))
+    Ok(Trusted::These(Arc::new(not_empty(roots)?)))
 }
 
 /// Adds what can be parsed. A bundle may hold certificates of forms that this library does not know, beside the right
@@ -162,7 +150,7 @@ fn identity(config: &Config) -> Result<Option<Identity>, BadField> {
     };
     let chain = certificates(certificate.0, &certificate.1)?;
     let malformed = |why| BadField::new(key.0, why);
-    let key = rustls_pemfile::private_key(&mut key.1.as_slice())
+    let key = pem::key(&key.1)
         .map_err(|_| malformed("it is not PEM"))?
         .ok_or_else(|| malformed("it holds no private key in PKCS#8, PKCS#1 or SEC1 form"))?;
     Ok(Some((chain, key)))
@@ -194,63 +182,59 @@ fn pem(data: Given<'_>, file: Given<'_>) -> Result<Option<(&'static str, Vec<u8>
 
 /// At least one certificate, or an error.
 fn certificates(field: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, BadField> {
-    let mut reader = pem;
-    let all: Result<Vec<_>, _> = rustls_pemfile::certs(&mut reader).collect();
-    match all {
+    match pem::certificates(pem) {
         Ok(all) if !all.is_empty() => Ok(all),
         Ok(_) => Err(BadField::new(field, "it holds no certificate")),
         Err(_) => Err(BadField::new(field, "it is not PEM")),
     }
 }
 
-/// Trusts the CA certificates in a file, and follows the file when it is replaced: a pod outlives its cluster's CA.
-/// Connections that are open stay open; a file that cannot be used leaves the last good one in force.
+/// The CA certificates in a file, which is followed when it is replaced: a pod outlives its cluster's CA. Connections that
+/// are open stay open; a file that cannot be used leaves the last good one in force.
 struct FollowedCa {
     path: PathBuf,
-    provider: Arc<CryptoProvider>,
-    last: Mutex<Trusted>,
+    last: Mutex<ReadCa>,
 }
 
-struct Trusted {
-    verifier: Arc<WebPkiServerVerifier>,
+struct ReadCa {
+    roots: Arc<RootCertStore>,
     pem: Vec<u8>,
     read_at: Instant,
 }
 
 impl FollowedCa {
-    fn open(path: &Path, provider: &Arc<CryptoProvider>) -> Result<Self, BadField> {
+    fn open(path: &Path) -> Result<Self, BadField> {
         let unreadable = |error| BadField::new(AUTHORITY, format!("cannot read {}: {error}", path.display()));
         let pem = files::read(path).map_err(unreadable)?;
-        let verifier = Self::parse(&pem, provider)?;
-        let last = Mutex::new(Trusted {
-            verifier,
+        let roots = Self::parse(&pem)?;
+        let last = Mutex::new(ReadCa {
+            roots,
             pem,
             read_at: Instant::now(),
         });
         Ok(Self {
             path: path.to_owned(),
-            provider: provider.clone(),
             last,
         })
     }
 
-    fn parse(pem: &[u8], provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, BadField> {
+    fn parse(pem: &[u8]) -> Result<Arc<RootCertStore>, BadField> {
         let mut roots = RootCertStore::empty();
         add_roots(&mut roots, certificates(AUTHORITY, pem)?.into_iter());
-        webpki(not_empty(roots)?, provider)
+        not_empty(roots).map(Arc::new)
     }
 
-    fn current(&self) -> Arc<WebPkiServerVerifier> {
+    fn current(&self) -> Arc<RootCertStore> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.read_at.elapsed() >= CA_MAX_AGE {
             last.read_at = Instant::now();
             if let Ok(pem) = files::read(&self.path)
                 && pem != last.pem
             {
-                match Self::parse(&pem, &self.provider) {
-                    Ok(verifier) => {
+                match Self::parse(&pem) {
+                    Ok(roots) => {
                         log_line!(Info, CaReplaced, "the CA file was replaced", path = self.path.display());
-                        last.verifier = verifier;
+                        last.roots = roots;
                     }
                     Err(error) => {
                         log_line!(
@@ -266,70 +250,51 @@ impl FollowedCa {
                 last.pem = pem;
             }
         }
-        last.verifier.clone()
+        Arc::clone(&last.roots)
     }
 }
 
-impl fmt::Debug for FollowedCa {
+/// Whose certificates are accepted.
+enum Trusted {
+    /// Those of these authorities.
+    These(Arc<RootCertStore>),
+    /// Those of the authorities in a file.
+    File(FollowedCa),
+    /// `insecure-skip-tls-verify`: any certificate will do. Signatures are still checked, so that the peer at least holds
+    /// the key of what it shows.
+    Everybody,
+}
+
+/// Checks the certificate of a server, with the functions of rustls. Its own verifier also knows lists of revoked
+/// certificates, of which there are none here, and which would be 20 kB of the binary.
+struct Verifier {
+    trusted: Trusted,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl fmt::Debug for Verifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FollowedCa")
-            .field("path", &self.path)
-            .finish_non_exhaustive()
+        f.debug_struct("Verifier").finish_non_exhaustive()
     }
 }
 
-impl ServerCertVerifier for FollowedCa {
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
         server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
+        _: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        self.current()
-            .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-/// `insecure-skip-tls-verify`: any certificate will do. Signatures are still checked, so that the peer at least holds
-/// the key of what it shows.
-#[derive(Debug)]
-struct AcceptAll {
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for AcceptAll {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
+        let roots = match &self.trusted {
+            Trusted::Everybody => return Ok(ServerCertVerified::assertion()),
+            Trusted::These(roots) => Arc::clone(roots),
+            Trusted::File(ca) => ca.current(),
+        };
+        let certificate = ParsedCertificate::try_from(end_entity)?;
+        verify_server_cert_signed_by_trust_anchor(&certificate, &roots, intermediates, now, self.algorithms.all)?;
+        verify_server_name(&certificate, server_name)?;
         Ok(ServerCertVerified::assertion())
     }
 
@@ -339,7 +304,7 @@ impl ServerCertVerifier for AcceptAll {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+        verify_tls12_signature(message, cert, dss, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -348,11 +313,11 @@ impl ServerCertVerifier for AcceptAll {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+        verify_tls13_signature(message, cert, dss, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        self.algorithms.supported_schemes()
     }
 }
 

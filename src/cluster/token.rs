@@ -1,11 +1,10 @@
 //! A bearer token that is in a file and is replaced there while we run, as the tokens of service accounts are.
 //!
-//! kube's own layer sends the file's contents as they are, so that the newline at the end of a file made by hand makes
-//! every request fail; client-go trims it, and so does this module.
+//! The newline at the end of a file made by hand is no part of the token: client-go trims it, and so does this module.
 
+use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use http::HeaderValue;
@@ -22,7 +21,7 @@ const MAX_AGE: Duration = Duration::from_secs(60);
 /// A token file and what was last read from it.
 pub(super) struct TokenFile {
     path: PathBuf,
-    last: Mutex<Reading>,
+    last: RefCell<Reading>,
 }
 
 struct Reading {
@@ -38,7 +37,7 @@ impl TokenFile {
     /// Reads the file for the first time; a file that cannot be read or that holds no token is an error.
     pub(super) fn open(path: PathBuf) -> io::Result<Self> {
         let (header, end) = read(&path)?;
-        let last = Mutex::new(Reading {
+        let last = RefCell::new(Reading {
             header,
             end,
             at: Instant::now(),
@@ -50,7 +49,7 @@ impl TokenFile {
     /// The value for the `authorization` header. If the file is gone or unreadable, the last token stays in use: it may
     /// be valid for longer, and if not, the server says so.
     pub(super) fn header(&self) -> HeaderValue {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.borrow_mut();
         if last.at.elapsed() >= MAX_AGE {
             self.read_again(&mut last);
         }
@@ -59,12 +58,12 @@ impl TokenFile {
 
     /// When the token in use ends, in seconds since 1970, if it says so.
     pub(super) fn end(&self) -> Option<u64> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).end
+        self.last.borrow().end
     }
 
     /// Reads the file now, because the server does not accept the token `used`. True if there is another one now.
     pub(super) fn is_renewed_since(&self, used: &HeaderValue) -> bool {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.borrow_mut();
         if last.header == *used {
             self.read_again(&mut last);
         }

@@ -165,8 +165,8 @@ impl Cluster {
     }
 
     /// Checks whether the files with the address and the credentials were replaced. Each request does so too.
-    pub async fn check_files(&self) {
-        self.server.check_files().await;
+    pub fn check_files(&self) {
+        self.server.check_files();
     }
 
     /// The highest version that a watch or list of any type has shown.

@@ -39,8 +39,8 @@ pub(super) struct Client {
 
 impl Client {
     /// Reads the files. Connects with the first request.
-    pub(super) async fn open(source: &Admin, user_agent: &str, say: fn(&str)) -> Result<Self, AccessError> {
-        let access = admin::load(HUB, source).await?;
+    pub(super) fn open(source: &Admin, user_agent: &str, say: fn(&str)) -> Result<Self, AccessError> {
+        let access = admin::load(HUB, source)?;
         Self::by(access, user_agent, say)
     }
 

@@ -139,7 +139,7 @@ impl Error for JoinError {}
 /// Registers an edge at a hub and writes what it needs; `say` gets lines for people.
 pub async fn run(settings: &Settings, say: fn(&str)) -> Result<(), Box<dyn Error>> {
     let say: fn(&str) = if settings.is_silent { |_| {} } else { say };
-    let mut client = Client::open(&settings.hub, &settings.user_agent, say).await?;
+    let mut client = Client::open(&settings.hub, &settings.user_agent, say)?;
     if let Some(url) = settings
         .hub_url
         .as_ref()

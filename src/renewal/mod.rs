@@ -119,7 +119,7 @@ impl Renewal {
         let failed = match answer {
             Ok(body) => match plan::answer(&body, old) {
                 Ok((token, claims)) => {
-                    self.setup.hub.use_token(token.clone()).await;
+                    self.setup.hub.use_token(token.clone());
                     self.unkept = Some(token.clone());
                     if !self.is_in_force(&token) {
                         // The kubeconfig cannot be read at the moment, which is logged elsewhere. The token is used

@@ -49,13 +49,13 @@ async fn filled() -> (PairLease, String) {
 }
 
 /// A server as one of the sides, and what counts its bytes.
-async fn counted(side: Side, server: &Server) -> (Rc<Cluster>, Rc<Reloading>) {
+fn counted(side: Side, server: &Server) -> (Rc<Cluster>, Rc<Reloading>) {
     let access = AccessSource::Kubeconfig {
         path: server.kubeconfig(),
         context: None,
         flags: Flags::default(),
     };
-    let server = Reloading::open(side.word(), access, "compression".into()).await;
+    let server = Reloading::open(side.word(), access, "compression".into());
     let server = Rc::new(server.expect("the kubeconfig was made for this"));
     let cluster = Cluster::new(
         side.word(),
@@ -78,7 +78,7 @@ fn within(shop: &str) -> Scope {
 async fn large_lists_and_objects_are_a_fraction_of_their_size_on_the_link() {
     let (pair, shop) = filled().await;
     let hub = pair.hub.objects();
-    let (cluster, server) = counted(Side::Hub, &pair.hub).await;
+    let (cluster, server) = counted(Side::Hub, &pair.hub);
     let moved = || server.bytes_moved();
 
     let request = ListRequest {
@@ -117,7 +117,7 @@ async fn large_lists_and_objects_are_a_fraction_of_their_size_on_the_link() {
 async fn the_list_before_a_watch_is_compressed_at_the_hub_alone() {
     let (pair, shop) = filled().await;
     for (side, is_compressed) in [(Side::Hub, true), (Side::Edge, false)] {
-        let (cluster, server) = counted(side, &pair.hub).await;
+        let (cluster, server) = counted(side, &pair.hub);
         let reading = Reading {
             resource: ResourceType::config_maps(),
             scope: within(&shop),

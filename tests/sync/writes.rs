@@ -17,13 +17,13 @@ use crate::support::{PairLease, Server, shared_pair};
 /// As whom the tests write.
 const WRITER: &str = "role-of-tests";
 
-async fn cluster(server: &Server) -> Rc<Cluster> {
+fn cluster(server: &Server) -> Rc<Cluster> {
     let access = AccessSource::Kubeconfig {
         path: server.kubeconfig(),
         context: None,
         flags: Flags::default(),
     };
-    let server = Reloading::open(Side::Hub.word(), access, WRITER.into()).await;
+    let server = Reloading::open(Side::Hub.word(), access, WRITER.into());
     let server = Box::new(server.expect("the kubeconfig was made for this"));
     Rc::new(Cluster::new(Side::Hub.word(), server, RateLimit::new(None), WRITER))
 }
@@ -33,7 +33,7 @@ async fn with_namespace() -> (PairLease, String, Rc<Cluster>) {
     let pair = shared_pair().await;
     let shop = pair.namespace("shop");
     pair.hub.objects().create(&namespace(&shop)).await;
-    let cluster = cluster(&pair.hub).await;
+    let cluster = cluster(&pair.hub);
     (pair, shop, cluster)
 }
 

@@ -70,13 +70,13 @@ const LISTS: [(&str, &str, &[&str]); 3] = [
 ];
 
 /// Loads the access data, as [`super::load`] does for a syncer.
-pub async fn load(side: &str, admin: &Admin) -> Result<Access, AccessError> {
+pub fn load(side: &str, admin: &Admin) -> Result<Access, AccessError> {
     let mut place = Place::new(side, admin.to_string());
     let parts = admin
         .merged()
         .and_then(|root| Parts::of(&root, Path::new(""), wanted(None), &mut place, exec::resolve));
     let loaded = match parts {
-        Ok(parts) => from_parts(parts, &admin.to_string(), &Renewed::default(), CONTEXT).await,
+        Ok(parts) => from_parts(parts, &admin.to_string(), &Renewed::default(), CONTEXT),
         Err(fault) => Err(fault),
     };
     at(place, loaded)

@@ -12,7 +12,7 @@ const SECOND: &str = "current-context: b\n\
     users: [{name: u, user: {token: second}}, {name: v, user: {tokenFile: token}}]\n";
 
 /// Loads both files, with changes; FOLDER in the answer stands for theirs.
-async fn check(change: impl FnOnce(&mut Admin)) -> Result<String, String> {
+fn check(change: impl FnOnce(&mut Admin)) -> Result<String, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     fs::create_dir(path("one")).unwrap();
@@ -28,7 +28,7 @@ async fn check(change: impl FnOnce(&mut Admin)) -> Result<String, String> {
         ..Admin::default()
     };
     change(&mut admin);
-    let loaded = load("hub", &admin).await;
+    let loaded = load("hub", &admin);
     let folder = folder.path().display().to_string();
     let access = loaded.map_err(|error| error.to_string().replace(&folder, "FOLDER"))?;
     let user = &access.config.auth_info;
@@ -42,41 +42,39 @@ async fn check(change: impl FnOnce(&mut Admin)) -> Result<String, String> {
     ))
 }
 
-#[tokio::test]
-async fn the_first_of_each_name_counts_and_paths_are_relative_to_their_file() {
-    let found = check(|_| ()).await;
+#[test]
+fn the_first_of_each_name_counts_and_paths_are_relative_to_their_file() {
+    let found = check(|_| ());
     assert_eq!(
         found.as_deref(),
         Ok("https://first.example/ FOLDER/two/token with a CA")
     );
-    let found = check(|admin| admin.context = Some("a".into())).await;
+    let found = check(|admin| admin.context = Some("a".into()));
     assert_eq!(found.as_deref(), Ok("https://first.example/ first with a CA"));
-    let found = check(|admin| admin.context = Some("e".into())).await;
+    let found = check(|admin| admin.context = Some("e".into()));
     assert_eq!(found.as_deref(), Ok("https://d.example/ first"));
 }
 
-#[tokio::test]
-async fn flags_overrule_files() {
-    let found = check(|admin| admin.user = Some("u".into())).await;
+#[test]
+fn flags_overrule_files() {
+    let found = check(|admin| admin.user = Some("u".into()));
     assert_eq!(found.as_deref(), Ok("https://first.example/ first with a CA"));
     let found = check(|admin| {
         admin.token = Some("flag".into());
         admin.server = Some("https://flag.example:1/x".into());
         admin.insecure = true;
-    })
-    .await;
+    });
     assert_eq!(found.as_deref(), Ok("https://flag.example:1/x flag"));
     let found = check(|admin| {
         admin.files.clear();
         admin.token = Some("flag".into());
         admin.server = Some("https://flag.example:1".into());
-    })
-    .await;
+    });
     assert_eq!(found.as_deref(), Ok("https://flag.example:1/ flag"));
 }
 
-#[tokio::test]
-async fn says_what_is_wrong_without_a_token() {
+#[test]
+fn says_what_is_wrong_without_a_token() {
     for (change, expected) in [
         (
             Box::new(|admin: &mut Admin| admin.context = Some("x".into())) as Box<dyn FnOnce(&mut Admin)>,
@@ -99,23 +97,26 @@ async fn says_what_is_wrong_without_a_token() {
             "token: it holds characters that no token has",
         ),
     ] {
-        let found = check(change).await.unwrap_err();
+        let found = check(change).unwrap_err();
         assert!(found.starts_with("hub (KUBECONFIG=FOLDER/none"), "{found}");
         assert!(found.ends_with(expected), "{found}");
     }
 }
 
-#[tokio::test]
-async fn a_plugin_is_run() {
+#[test]
+fn a_plugin_is_run() {
     let answer = json!({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "of-plugin"}});
     let found = check(|admin| {
         let plugin = admin.files[1].with_file_name("plugin");
-        fs::write(&plugin, format!("#!/bin/sh\ntest -n \"$KUBERNETES_EXEC_INFO\" -a \"$1$A\" = xz && echo '{answer}'\n")).unwrap();
+        fs::write(
+            &plugin,
+            format!("#!/bin/sh\ntest -n \"$KUBERNETES_EXEC_INFO\" -a \"$1$A\" = xz && echo '{answer}'\n"),
+        )
+        .unwrap();
         fs::set_permissions(&plugin, PermissionsExt::from_mode(0o755)).unwrap();
         let user = "{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin, args: [x], env: [{name: A, value: z}], interactiveMode: Never}}";
         fs::write(&admin.files[1], FIRST.replace("{token: first}", user)).unwrap();
         admin.context = Some("a".into());
-    })
-    .await;
+    });
     assert_eq!(found.as_deref(), Ok("https://first.example/ of-plugin with a CA"));
 }

@@ -7,6 +7,11 @@ pub(super) enum Form {
     /// A path, relative to the folder of the kubeconfig.
     File,
     Switch,
+    List,
+    /// A list of text.
+    Texts,
+    /// Names with a list of text each.
+    TextsByName,
     /// Any value: it is not read here, or it is refused.
     Any,
 }
@@ -28,7 +33,7 @@ pub(super) const CLUSTER_FIELDS: &Fields = &[
     ("certificate-authority-data", Form::Text),
     ("proxy-url", Form::Text),
     ("disable-compression", Form::Switch),
-    ("extensions", Form::Any),
+    ("extensions", Form::List),
 ];
 
 pub(super) const USER_FIELDS: &Fields = &[
@@ -40,11 +45,11 @@ pub(super) const USER_FIELDS: &Fields = &[
     ("tokenFile", Form::File),
     ("as", Form::Text),
     ("as-uid", Form::Text),
-    ("as-groups", Form::Any),
-    ("as-user-extra", Form::Any),
+    ("as-groups", Form::Texts),
+    ("as-user-extra", Form::TextsByName),
     ("username", Form::Text),
     ("password", Form::Text),
     ("auth-provider", Form::Any),
     ("exec", Form::Any),
-    ("extensions", Form::Any),
+    ("extensions", Form::List),
 ];

@@ -6,9 +6,8 @@
 
 use std::path::Path;
 
-use kube::config::{AuthInfo, Cluster, Context, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext};
+use kube::config::{AuthInfo, AuthProviderConfig, Cluster, ExecConfig};
 use secrecy::SecretString;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::error::{BadField, Entry, Place};
@@ -20,7 +19,6 @@ use crate::spelling;
 pub(super) struct Parts {
     pub(super) cluster: Cluster,
     pub(super) user: Option<User>,
-    namespace: Option<String>,
 }
 
 /// A user entry, and the names of all its fields.
@@ -82,44 +80,14 @@ impl Parts {
                 let mut user = resolve(user, &cluster)?;
                 let fields = user.keys().cloned().collect();
                 tidy(&mut user, USER_FIELDS, Entry::User, path)?;
-                let info = typed(user, Entry::User)?;
+                let info = user_of(&user);
                 Some(User { info, fields })
             }
         };
         Ok(Self {
-            cluster: typed(cluster, Entry::Cluster)?,
+            cluster: cluster_of(&cluster),
             user,
-            namespace: text("namespace"),
         })
-    }
-
-    /// A kubeconfig of these parts alone.
-    pub(super) fn into_kubeconfig(self) -> Kubeconfig {
-        let name = || "the only one".to_owned();
-        Kubeconfig {
-            current_context: Some(name()),
-            contexts: vec![NamedContext {
-                name: name(),
-                context: Some(Context {
-                    cluster: name(),
-                    user: self.user.is_some().then(name),
-                    namespace: self.namespace,
-                    ..Context::default()
-                }),
-                ..NamedContext::default()
-            }],
-            clusters: vec![NamedCluster {
-                name: name(),
-                cluster: Some(self.cluster),
-                ..NamedCluster::default()
-            }],
-            auth_infos: Vec::from_iter(self.user.map(|user| NamedAuthInfo {
-                name: name(),
-                auth_info: Some(user.info),
-                ..NamedAuthInfo::default()
-            })),
-            ..Kubeconfig::default()
-        }
     }
 }
 
@@ -242,8 +210,16 @@ fn tidy(body: &mut Map<String, Value>, fields: &Fields, entry: Entry, file: &Pat
             }
         };
         match (form, &*value) {
-            (Form::Any, _) | (Form::Text, Value::String(_)) | (Form::Switch, Value::Bool(_)) => {}
+            (Form::Any, _)
+            | (Form::Text, Value::String(_))
+            | (Form::Switch, Value::Bool(_))
+            | (Form::List, Value::Array(_)) => {}
+            (Form::Texts, list) if are_texts(list) => {}
+            (Form::TextsByName, Value::Object(lists)) if lists.values().all(are_texts) => {}
             (Form::Switch, _) => return bad("it must be true or false, without quotes".to_owned()),
+            (Form::List, _) => return bad("it must be a list".to_owned()),
+            (Form::Texts, _) => return bad("it must be a list of text".to_owned()),
+            (Form::TextsByName, _) => return bad("it must hold lists of text under names".to_owned()),
             (Form::File, Value::String(path)) if path.starts_with("~/") => {
                 return bad("it begins with ~, which only shells know: write the whole path".to_owned());
             }
@@ -257,9 +233,56 @@ fn tidy(body: &mut Map<String, Value>, fields: &Fields, entry: Entry, file: &Pat
     Ok(())
 }
 
-fn typed<T: DeserializeOwned>(body: Map<String, Value>, entry: Entry) -> Result<T, BadField> {
-    serde_json::from_value(Value::Object(body))
-        .map_err(|error| BadField::of(entry, "", without_values(&error.to_string())))
+fn are_texts(list: &Value) -> bool {
+    list.as_array().is_some_and(|items| items.iter().all(Value::is_string))
+}
+
+/// A cluster entry whose fields have the form that they must have.
+fn cluster_of(entry: &Map<String, Value>) -> Cluster {
+    let text = |field| text_in(entry, field);
+    Cluster {
+        server: text("server"),
+        insecure_skip_tls_verify: entry.get("insecure-skip-tls-verify").and_then(Value::as_bool),
+        certificate_authority: text("certificate-authority"),
+        certificate_authority_data: text("certificate-authority-data"),
+        proxy_url: text("proxy-url"),
+        tls_server_name: text("tls-server-name"),
+        ..Cluster::default()
+    }
+}
+
+/// The same of a user entry.
+fn user_of(entry: &Map<String, Value>) -> AuthInfo {
+    let text = |field| text_in(entry, field);
+    let secret = |field| text_in(entry, field).map(SecretString::from);
+    let extra = entry.get("as-user-extra").and_then(Value::as_object);
+    AuthInfo {
+        username: text("username"),
+        password: secret("password"),
+        token: secret("token"),
+        token_file: text("tokenFile"),
+        client_certificate: text("client-certificate"),
+        client_certificate_data: text("client-certificate-data"),
+        client_key: text("client-key"),
+        client_key_data: secret("client-key-data"),
+        impersonate: text("as"),
+        impersonate_uid: text("as-uid"),
+        impersonate_groups: entry.get("as-groups").map(texts),
+        impersonate_user_extra: extra.map(|extra| extra.iter().map(|(key, list)| (key.clone(), texts(list))).collect()),
+        exec: entry.contains_key("exec").then(ExecConfig::default),
+        auth_provider: entry.contains_key("auth-provider").then(AuthProviderConfig::default),
+        ..AuthInfo::default()
+    }
+}
+
+fn text_in(entry: &Map<String, Value>, field: &str) -> Option<String> {
+    entry.get(field).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// What a list holds.
+fn texts(list: &Value) -> Vec<String> {
+    let items = list.as_array().into_iter().flatten();
+    items.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 /// Names for a message: `contexts "a", "b"` or `no context`.

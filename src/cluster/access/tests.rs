@@ -33,7 +33,7 @@ const GEN: &str = "edge-syncer gen makes a kubeconfig with a token for a hub";
 const SERVER: &str = "server: 'https://hub.example:6443'";
 
 /// Loads `text` from a folder that also holds `token`, `cert`, `key` and `ca`; FOLDER in the answer stands for it.
-async fn check(text: &str, context: Option<&str>) -> Result<Config, String> {
+fn check(text: &str, context: Option<&str>) -> Result<Config, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config");
     fs::write(&path, text).unwrap();
@@ -52,8 +52,7 @@ async fn check(text: &str, context: Option<&str>) -> Result<Config, String> {
             flags: HUB,
         },
         &Renewed::default(),
-    )
-    .await;
+    );
     let loaded = loaded.map(|access| access.config);
     loaded.map_err(|error| {
         error
@@ -63,19 +62,19 @@ async fn check(text: &str, context: Option<&str>) -> Result<Config, String> {
 }
 
 /// Checks that it is refused because of one field: `expected` is what comes after side and file.
-async fn check_fails(cluster: &str, user: &str, expected: &str) {
-    match check(&kubeconfig(cluster, user), None).await {
+fn check_fails(cluster: &str, user: &str, expected: &str) {
+    match check(&kubeconfig(cluster, user), None) {
         Ok(_) => panic!("accepts {cluster} {user}"),
         Err(words) => assert_eq!(words, format!("hub (--from-kubeconfig=FOLDER/config{expected}")),
     }
 }
 
-#[tokio::test]
-async fn reads_what_a_kubeconfig_can_say() {
+#[test]
+fn reads_what_a_kubeconfig_can_say() {
     let cluster = "server: 'https://hub.example/clusters/x/', certificate-authority: ca, \
                    tls-server-name: other.example, proxy-url: 'socks5://proxy:1080'";
     let user = "tokenFile: token, client-certificate: cert, client-key: key";
-    let config = check(&kubeconfig(cluster, user), None).await.unwrap();
+    let config = check(&kubeconfig(cluster, user), None).unwrap();
     assert_eq!(config.cluster_url.to_string(), "https://hub.example/clusters/x/");
     assert_eq!(config.root_cert.unwrap().len(), 1);
     assert_eq!(config.tls_server_name.as_deref(), Some("other.example"));
@@ -83,18 +82,27 @@ async fn reads_what_a_kubeconfig_can_say() {
     assert!(config.auth_info.token_file.unwrap().ends_with("/token"));
     assert!(config.auth_info.client_certificate.unwrap().ends_with("/cert"));
 
+    let user = "token: x, as: jane, as-uid: '7', as-groups: [a, b], as-user-extra: {scopes: [view, edit], none: []}";
+    let user = check(&kubeconfig(SERVER, user), None).unwrap().auth_info;
+    assert_eq!(user.impersonate.as_deref(), Some("jane"));
+    assert_eq!(user.impersonate_uid.as_deref(), Some("7"));
+    assert_eq!(user.impersonate_groups.unwrap(), ["a", "b"]);
+    let extra = user.impersonate_user_extra.unwrap();
+    assert_eq!(extra["scopes"], ["view", "edit"]);
+    assert_eq!(extra["none"], [""; 0]);
+
     let insecure = format!("{SERVER}, insecure-skip-tls-verify: true");
-    let config = check(&kubeconfig(&insecure, "token: ' inline '"), None).await.unwrap();
+    let config = check(&kubeconfig(&insecure, "token: ' inline '"), None).unwrap();
     assert!(config.accept_invalid_certs);
     assert_eq!(config.auth_info.token.unwrap().expose_secret(), "inline");
 }
 
-#[tokio::test]
-async fn treats_empty_values_as_absent_beside_credentials() {
+#[test]
+fn treats_empty_values_as_absent_beside_credentials() {
     let cluster = format!("{SERVER}, certificate-authority-data: '', tls-server-name: '', proxy-url: ''");
     let user =
         "token: '', tokenFile: token, username: '', client-certificate-data: '', client-key-data: '', client-key: ''";
-    let config = check(&kubeconfig(&cluster, user), None).await.unwrap();
+    let config = check(&kubeconfig(&cluster, user), None).unwrap();
     assert!(config.root_cert.is_none());
     assert!(config.tls_server_name.is_none());
     assert!(config.proxy_url.is_none());
@@ -102,15 +110,12 @@ async fn treats_empty_values_as_absent_beside_credentials() {
     assert!(config.auth_info.client_key_data.is_none());
 }
 
-#[tokio::test]
-async fn uses_the_context_that_is_asked_for() {
+#[test]
+fn uses_the_context_that_is_asked_for() {
     let text = kubeconfig(SERVER, "token: x");
     let url = |config: Config| config.cluster_url.to_string();
-    assert_eq!(url(check(&text, None).await.unwrap()), "https://hub.example:6443/");
-    assert_eq!(
-        url(check(&text, Some("there")).await.unwrap()),
-        "https://other.example/"
-    );
+    assert_eq!(url(check(&text, None).unwrap()), "https://hub.example:6443/");
+    assert_eq!(url(check(&text, Some("there")).unwrap()), "https://other.example/");
     for (context, expected) in [
         (
             "nowhere",
@@ -127,13 +132,13 @@ async fn uses_the_context_that_is_asked_for() {
         ),
     ] {
         let expected = format!("hub (--from-kubeconfig=FOLDER/config{expected}");
-        assert_eq!(check(&text, Some(context)).await.err(), Some(expected));
+        assert_eq!(check(&text, Some(context)).err(), Some(expected));
     }
 }
 
 /// Without credentials, the syncer is `system:anonymous` for an API server.
-#[tokio::test]
-async fn nobody_is_anonymous() {
+#[test]
+fn nobody_is_anonymous() {
     const NEEDS: &str = "a token, a tokenFile or a client-certificate with its client-key";
     let nobody = format!("and system:anonymous is not allowed: it needs {NEEDS}");
     let others = format!("and the user entry has no other credentials, which are {NEEDS}");
@@ -154,17 +159,18 @@ async fn nobody_is_anonymous() {
             "exec: {command: aws}",
             format!("exec: it is not supported: use {NEEDS}; {GEN}"),
         ),
+        ("exec: aws", format!("exec: it is not supported: use {NEEDS}; {GEN}")),
         (
             "auth-provider: {name: gcp}",
             format!("auth-provider: it is not supported: use {NEEDS}; {GEN}"),
         ),
     ] {
         for server in [SERVER, "server: 'http://127.0.0.1:8001'"] {
-            check_fails(server, user, &format!(", user \"u\"): {expected}")).await;
+            check_fails(server, user, &format!(", user \"u\"): {expected}"));
         }
     }
     let text = kubeconfig(SERVER, "token: x");
-    let words = check(&text, Some("userless")).await.err().unwrap();
+    let words = check(&text, Some("userless")).err().unwrap();
     let expected = format!(
         "hub (--from-kubeconfig=FOLDER/config, context \"userless\"): user: it is missing, and system:anonymous \
          is not allowed: name one that has {NEEDS}"
@@ -172,14 +178,14 @@ async fn nobody_is_anonymous() {
     assert_eq!(words, expected);
     // `kubectl proxy`, which logs in itself.
     let text = kubeconfig("server: 'http://127.0.0.1:8001'", "token: x");
-    assert!(check(&text, Some("userless")).await.is_ok());
+    assert!(check(&text, Some("userless")).is_ok());
     // What others need, and extensions of other tools, are no mistake.
     let user = "token: x, region: eu-1, extensions: [{name: a, extension: {}}]";
-    assert!(check(&kubeconfig(SERVER, user), None).await.is_ok());
+    assert!(check(&kubeconfig(SERVER, user), None).is_ok());
 }
 
-#[tokio::test]
-async fn a_field_that_is_misspelt_or_of_another_form_is_reported() {
+#[test]
+fn a_field_that_is_misspelt_or_of_another_form_is_reported() {
     const TEXT: &str = "it must be text; if it is, put it in quotes";
     for (cluster, user, expected) in [
         (
@@ -205,17 +211,37 @@ async fn a_field_that_is_misspelt_or_of_another_form_is_reported() {
             ", cluster \"c\"): insecure-skip-tls-verify: it must be true or false, without quotes",
         ),
         (
+            ", extensions: {a: b}",
+            "token: x",
+            ", cluster \"c\"): extensions: it must be a list",
+        ),
+        (
+            "",
+            "token: x, as-groups: admins",
+            ", user \"u\"): as-groups: it must be a list of text",
+        ),
+        (
+            "",
+            "token: x, as-groups: [admins, 7]",
+            ", user \"u\"): as-groups: it must be a list of text",
+        ),
+        (
+            "",
+            "token: x, as-user-extra: {scopes: view}",
+            ", user \"u\"): as-user-extra: it must hold lists of text under names",
+        ),
+        (
             "",
             "tokenFile: ~/token",
             ", user \"u\"): tokenFile: it begins with ~, which only shells know: write the whole path",
         ),
     ] {
-        check_fails(&format!("{SERVER}{cluster}"), user, expected).await;
+        check_fails(&format!("{SERVER}{cluster}"), user, expected);
     }
 }
 
-#[tokio::test]
-async fn waits_for_no_pipe_and_reads_no_endless_file() {
+#[test]
+fn waits_for_no_pipe_and_reads_no_endless_file() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     make_pipe(&pipe);
@@ -225,14 +251,14 @@ async fn waits_for_no_pipe_and_reads_no_endless_file() {
     ] {
         let (cluster, user) = (format!("{SERVER}, certificate-authority: '{path}'"), "token: x");
         let expected = format!(", cluster \"c\"): certificate-authority: cannot read {path}: {why}");
-        check_fails(&cluster, user, &expected).await;
+        check_fails(&cluster, user, &expected);
         for field in ["tokenFile", "client-certificate", "client-key"] {
             let others = match field {
                 "client-key" => ", client-certificate: cert",
                 _ => "",
             };
             let expected = format!(", user \"u\"): {field}: cannot read {path}: {why}");
-            check_fails(SERVER, &format!("{field}: '{path}'{others}"), &expected).await;
+            check_fails(SERVER, &format!("{field}: '{path}'{others}"), &expected);
         }
         let context = None;
         let source = AccessSource::Kubeconfig {
@@ -241,7 +267,6 @@ async fn waits_for_no_pipe_and_reads_no_endless_file() {
             flags: EDGE,
         };
         let error = load("edge", &source, &Renewed::default())
-            .await
             .err()
             .map(|error| error.to_string());
         assert_eq!(
@@ -250,7 +275,7 @@ async fn waits_for_no_pipe_and_reads_no_endless_file() {
         );
     }
     let long = format!("token: {}", "x".repeat(TOKEN_LIMIT + 1));
-    check_fails(SERVER, &long, ", user \"u\"): token: it is longer than any token").await;
+    check_fails(SERVER, &long, ", user \"u\"): token: it is longer than any token");
 }
 
 #[test]
@@ -267,8 +292,8 @@ fn the_files_of_a_pod_are_checked_before_they_are_read() {
     }
 }
 
-#[tokio::test]
-async fn says_what_is_wrong_with_a_file() {
+#[test]
+fn says_what_is_wrong_with_a_file() {
     const NONE: &str = "it is not a kubeconfig: it has neither contexts nor clusters";
     const UNCHOSEN: &str = "current-context: it is missing, as is --from-context; the file has";
     for (text, expected) in [
@@ -289,7 +314,7 @@ async fn says_what_is_wrong_with_a_file() {
         ),
     ] {
         let expected = format!("hub (--from-kubeconfig=FOLDER/config): {expected}");
-        assert_eq!(check(text, None).await.err(), Some(expected), "{text}");
+        assert_eq!(check(text, None).err(), Some(expected), "{text}");
     }
     for (rest, expected) in [
         ("clusters: 7", "): clusters: it must be a list"),
@@ -301,14 +326,14 @@ async fn says_what_is_wrong_with_a_file() {
     ] {
         let text = format!("current-context: a\ncontexts: [{{name: a, context: {{cluster: c}}}}]\n{rest}");
         let expected = format!("hub (--from-kubeconfig=FOLDER/config{expected}");
-        assert_eq!(check(&text, None).await.err(), Some(expected), "{text}");
+        assert_eq!(check(&text, None).err(), Some(expected), "{text}");
     }
 }
 
-#[tokio::test]
-async fn quotes_the_parser_but_no_value() {
+#[test]
+fn quotes_the_parser_but_no_value() {
     for text in ["eyJsecret", "eyJsecret: [", "{ eyJsecret: \"", "\teyJsecret"] {
-        let words = check(text, None).await.err().unwrap();
+        let words = check(text, None).err().unwrap();
         assert!(
             words.starts_with("hub (--from-kubeconfig=FOLDER/config): it is not a kubeconfig: "),
             "{words}"
@@ -317,8 +342,8 @@ async fn quotes_the_parser_but_no_value() {
     }
 }
 
-#[tokio::test]
-async fn says_which_file_is_missing() {
+#[test]
+fn says_which_file_is_missing() {
     let path = PathBuf::from("/nonexistent/kubeconfig");
     let source = AccessSource::Kubeconfig {
         path,
@@ -326,33 +351,35 @@ async fn says_which_file_is_missing() {
         flags: HUB,
     };
     assert_eq!(
-        load("hub", &source, &Renewed::default()).await.unwrap_err().to_string(),
+        load("hub", &source, &Renewed::default()).unwrap_err().to_string(),
         "hub (--from-kubeconfig=/nonexistent/kubeconfig): it cannot be read: No such file or directory (os error 2)"
     );
 }
 
-#[tokio::test]
-async fn says_which_named_file_is_missing() {
+#[test]
+fn says_which_named_file_is_missing() {
     const GONE: &str = "FOLDER/gone: No such file or directory (os error 2)";
     let ca = format!("{SERVER}, certificate-authority: gone");
     check_fails(
         &ca,
         "token: x",
         &format!(", cluster \"c\"): certificate-authority: cannot read {GONE}"),
-    )
-    .await;
+    );
     for (field, other) in [
         ("tokenFile", ""),
         ("client-certificate", ", client-key: key"),
         ("client-key", ", client-certificate: cert"),
     ] {
         let expected = format!(", user \"u\"): {field}: cannot read {GONE}");
-        check_fails(SERVER, &format!("{field}: gone{other}"), &expected).await;
+        check_fails(SERVER, &format!("{field}: gone{other}"), &expected);
     }
 }
 
-#[tokio::test]
-async fn says_which_value_is_bad() {
+/// PEM whose content is none.
+const BROKEN: &str = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";
+
+#[test]
+fn says_which_value_is_bad() {
     let server = |text: &str, why: &str| (format!("server: '{text}'"), format!("server: \"{text}\": {why}"));
     for (cluster, expected) in [
         (String::new(), "server: it is missing".to_owned()),
@@ -378,11 +405,22 @@ async fn says_which_value_is_bad() {
             "certificate-authority: it holds no certificate".to_owned(),
         ),
         (
+            "server: 'https://h', certificate-authority: key".to_owned(),
+            "certificate-authority: it holds no certificate".to_owned(),
+        ),
+        (
+            format!(
+                "server: 'https://h', certificate-authority-data: {}",
+                STANDARD.encode(BROKEN)
+            ),
+            "certificate-authority-data: it holds no PEM of certificates".to_owned(),
+        ),
+        (
             "server: 'https://h', proxy-url: 'http://me:secret@proxy:99999'".to_owned(),
             "proxy-url: its host or port cannot be used".to_owned(),
         ),
     ] {
-        check_fails(&cluster, "token: x", &format!(", cluster \"c\"): {expected}")).await;
+        check_fails(&cluster, "token: x", &format!(", cluster \"c\"): {expected}"));
     }
     for (user, expected) in [
         ("token: \"a\\nb\"", "token: it holds characters that no token has"),
@@ -398,7 +436,29 @@ async fn says_which_value_is_bad() {
         ),
         ("client-key-data: '%'", "client-key-data: it is not base64"),
     ] {
-        check_fails(SERVER, user, &format!(", user \"u\"): {expected}")).await;
+        check_fails(SERVER, user, &format!(", user \"u\"): {expected}"));
+    }
+}
+
+#[test]
+fn the_proxy_of_the_environment_must_be_a_url() {
+    for (set, expected) in [
+        (&[][..], None),
+        (&[("HTTPS_PROXY", ""), ("https_proxy", "")], None),
+        (&[("HTTPS_PROXY", "http://me:pass@proxy:3128")], None),
+        (
+            &[("HTTPS_PROXY", "http://a b")],
+            Some("HTTPS_PROXY: invalid uri character"),
+        ),
+        (
+            &[("HTTPS_PROXY", ""), ("https_proxy", "http://a b")],
+            Some("HTTPS_PROXY: invalid uri character"),
+        ),
+        (&[("HTTPS_PROXY", "http://proxy"), ("https_proxy", "http://a b")], None),
+    ] {
+        let variable = |name: &str| Some(set.iter().find(|(set, _)| *set == name)?.1.to_owned());
+        let found = check_environment(variable).err().map(|error| error.to_string());
+        assert_eq!(found.as_deref(), expected, "{set:?}");
     }
 }
 
@@ -431,8 +491,8 @@ fn shows_the_server_without_user_information() {
     }
 }
 
-#[tokio::test]
-async fn reports_where_credentials_go_in_the_clear() {
+#[test]
+fn reports_where_credentials_go_in_the_clear() {
     for (server, user, expected) in [
         ("http://hub.example", "token: t", true),
         ("http://hub.example", "tokenFile: token", true),
@@ -445,7 +505,7 @@ async fn reports_where_credentials_go_in_the_clear() {
         ("http://[::1]:8080", "token: t", false),
     ] {
         let text = kubeconfig(&format!("server: '{server}'"), user);
-        let config = check(&text, None).await.unwrap();
+        let config = check(&text, None).unwrap();
         assert_eq!(shows_credentials(&config), expected, "{server} {user}");
     }
 }
@@ -456,10 +516,6 @@ fn fuzz_kubeconfig() {
         &format!("{SERVER}, proxy-url: 'socks5://a:b@proxy:1080', certificate-authority-data: QUJD"),
         "token: abc, exec: {command: x, args: [a], env: [{name: a, value: b}]}, client-key-data: QUJD",
     );
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config");
     crate::fuzz::fuzz("kubeconfig", &[text.as_bytes()], |text, _| {
@@ -469,7 +525,7 @@ fn fuzz_kubeconfig() {
             context: None,
             flags: HUB,
         };
-        match runtime.block_on(load("hub", &source, &Renewed::default())) {
+        match load("hub", &source, &Renewed::default()) {
             Ok(access) => drop(server_for_people(&access.config)),
             Err(error) => drop(error.to_string()),
         }

@@ -4,12 +4,16 @@ use std::net::SocketAddr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::Request;
+use http_body_util::BodyExt as _;
 use hyper::Version;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::cluster::ApiServer as _;
+use crate::cluster::pieces::Pieces;
 use crate::cluster::real::RealServer;
 use server::{Pki, serve, serve_proxy};
 
@@ -18,12 +22,18 @@ mod server;
 mod streams;
 
 /// One request with this configuration: the minor version that the server says, or the whole error chain.
-async fn ask(config: &kube::Config) -> Result<String, String> {
+async fn ask(config: &Config) -> Result<String, String> {
     let connection = connect(config, "edge-syncer/test").map_err(|error| chain(&error))?;
-    match connection.client.apiserver_version().await {
-        Ok(version) => Ok(version.minor),
-        Err(error) => Err(chain(&error)),
-    }
+    version(&connection).await
+}
+
+async fn version(connection: &Connection) -> Result<String, String> {
+    let request = Request::get("/version").body(Bytes::new()).unwrap();
+    let request = connection.outgoing.complete(request).unwrap();
+    let answer = connection.lanes.send(request).await.map_err(|error| chain(&error))?;
+    let body = answer.into_body().collect().await.map_err(|error| chain(&error))?;
+    let version: serde_json::Value = serde_json::from_slice(&body.to_bytes()).unwrap();
+    Ok(version["minor"].as_str().unwrap().to_owned())
 }
 
 fn chain(error: &dyn Error) -> String {
@@ -36,8 +46,8 @@ fn chain(error: &dyn Error) -> String {
     words
 }
 
-fn https(address: SocketAddr, pki: &Pki) -> kube::Config {
-    let mut config = kube::Config::new(format!("https://{address}").parse().unwrap());
+fn https(address: SocketAddr, pki: &Pki) -> Config {
+    let mut config = Config::new(format!("https://{address}").parse().unwrap());
     config.root_cert = Some(vec![pki.ca_der.clone()]);
     config
 }
@@ -67,9 +77,9 @@ async fn speaks_http2_when_offered_and_http1_otherwise() {
 async fn shares_one_http2_connection_among_requests() {
     let pki = Pki::new(&["127.0.0.1"]);
     let (address, log) = serve(Some(pki.server_config(&BOTH, None))).await;
-    let client = connect(&https(address, &pki), "edge-syncer/test").unwrap().client;
-    client.apiserver_version().await.unwrap();
-    let many = (0..20).map(|_| client.apiserver_version());
+    let connection = connect(&https(address, &pki), "edge-syncer/test").unwrap();
+    version(&connection).await.unwrap();
+    let many = (0..20).map(|_| version(&connection));
     futures_util::future::try_join_all(many).await.unwrap();
     assert_eq!(log.lock().unwrap().len(), 21);
 }
@@ -82,7 +92,7 @@ async fn answers_while_many_streams_are_stalled() {
     let client = http_client(server_connector(&config).unwrap(), Kept::Yes);
     let get = |path: &str| {
         let url = format!("https://{address}{path}");
-        client.request(Request::get(url).body(Pieces::of(Body::empty())).unwrap())
+        client.request(Request::get(url).body(Pieces::of(Bytes::new())).unwrap())
     };
     let mut stalled = Vec::new();
     for _ in 0..100 {
@@ -90,7 +100,7 @@ async fn answers_while_many_streams_are_stalled() {
     }
     let answer = async {
         let body = get("/version").await.unwrap().into_body();
-        http_body_util::BodyExt::collect(body).await.unwrap()
+        body.collect().await.unwrap()
     };
     let body = tokio::time::timeout(Duration::from_secs(10), answer).await;
     let body = body.expect("the connection's window is not used up");
@@ -105,7 +115,7 @@ async fn keeps_the_path_of_the_server_url() {
         format!("http://{address}/clusters/x"),
         format!("http://{address}/clusters/x/"),
     ] {
-        ask(&kube::Config::new(url.parse().unwrap())).await.unwrap();
+        ask(&Config::new(url.parse().unwrap())).await.unwrap();
     }
     let paths: Vec<String> = log.lock().unwrap().iter().map(|seen| seen.path.clone()).collect();
     assert_eq!(paths, ["/clusters/x/version", "/clusters/x/version"]);
@@ -117,7 +127,7 @@ async fn sends_the_credentials_of_the_user_entry() {
     let file = folder.path().join("token");
     fs::write(&file, "from-file\n").unwrap();
     let (address, log) = serve(None).await;
-    let mut config = kube::Config::new(format!("http://{address}").parse().unwrap());
+    let mut config = Config::new(format!("http://{address}").parse().unwrap());
     config.auth_info.token_file = Some(file.display().to_string());
     ask(&config).await.unwrap();
     config.auth_info.token = Some("inline".to_owned().into());
@@ -158,9 +168,9 @@ async fn checks_the_server_certificate() {
 }
 
 /// What people read when a request fails.
-async fn complaint(config: &kube::Config) -> String {
+async fn complaint(config: &Config) -> String {
     let server = RealServer(connect(config, "edge-syncer/test").unwrap());
-    let request = Request::get("/version").body(bytes::Bytes::new()).unwrap();
+    let request = Request::get("/version").body(Bytes::new()).unwrap();
     match server.send(request).await {
         Ok(response) => panic!("answered with {}", response.status),
         Err(error) => error.to_string(),
@@ -261,7 +271,7 @@ async fn a_proxy_that_refuses_and_a_page_in_the_place_of_an_object_are_reported_
         ),
         ("HTTP/1.1 403 Forbidden\r\n\r\n", "tunnel error: unsuccessful"),
     ] {
-        let mut config = kube::Config::new("https://hub.example".parse().unwrap());
+        let mut config = Config::new("https://hub.example".parse().unwrap());
         config.root_cert = Some(vec![Pki::new(&[]).ca_der]);
         let proxy = answering(answer).await;
         config.proxy_url = format!("http://me:secret@{proxy}").parse().ok();
@@ -270,7 +280,7 @@ async fn a_proxy_that_refuses_and_a_page_in_the_place_of_an_object_are_reported_
         assert_eq!(proxy_for_people(&config), format!(" through the proxy http://{proxy}"));
     }
     let page = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 22\r\n\r\n<title>Sign in</title>";
-    let config = kube::Config::new(format!("http://{}", answering(page).await).parse().unwrap());
+    let config = Config::new(format!("http://{}", answering(page).await).parse().unwrap());
     assert_eq!(
         complaint(&config).await,
         "not an answer of a Kubernetes API: a web page: <title>Sign in</title>"
@@ -370,7 +380,7 @@ async fn goes_through_the_proxy_of_the_kubeconfig() {
 async fn goes_through_a_socks_proxy() {
     let (address, log) = serve(None).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut config = kube::Config::new("http://hub.example".parse().unwrap());
+    let mut config = Config::new("http://hub.example".parse().unwrap());
     config.proxy_url = format!("socks5://{}", listener.local_addr().unwrap()).parse().ok();
     let proxy = tokio::spawn(async move {
         let (mut client, _) = listener.accept().await.unwrap();
@@ -407,7 +417,7 @@ fn takes_proxies_from_the_environment_as_go_does() {
         ("https://127.0.0.1:6443", None),
         ("https://[::1]:6443", None),
     ] {
-        let config = kube::Config::new(server.parse().unwrap());
+        let config = Config::new(server.parse().unwrap());
         let found = proxy(&config, &environment)
             .unwrap()
             .map(|proxy| proxy.uri().to_string());

@@ -24,7 +24,7 @@ async fn follows_a_replaced_ca_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ca.crt");
     fs::write(&path, certificate("one").0).unwrap();
-    let ca = FollowedCa::open(&path, &Arc::new(ring::default_provider())).unwrap();
+    let ca = FollowedCa::open(&path).unwrap();
     let first = ca.current();
 
     fs::write(&path, certificate("two").0).unwrap();

@@ -95,7 +95,7 @@ impl Cluster {
 
     /// Waits until a request may be sent. While the credentials are refused, most requests are refused here.
     async fn turn(&self) -> Result<Permit<'_>, Error> {
-        if let Some(refusal) = self.refusal().await {
+        if let Some(refusal) = self.refusal() {
             return Err(refusal);
         }
         Ok(self.rate.turn().await)
@@ -147,12 +147,12 @@ impl Cluster {
     }
 
     /// The error that makes it needless to send a request.
-    async fn refusal(&self) -> Option<Error> {
+    fn refusal(&self) -> Option<Error> {
         let refused = &self.contact.credentials;
         if !refused.are_refused() {
             return None;
         }
-        self.server.check_files().await;
+        self.server.check_files();
         let status = refused.answer(self.server.credentials(), Instant::now())?;
         Some(Error::Unauthorized(Box::new(status)))
     }

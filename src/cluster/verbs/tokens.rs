@@ -16,8 +16,8 @@ impl Cluster {
     }
 
     /// Uses this token from now on, until the files have a newer one.
-    pub async fn use_token(&self, token: SecretString) {
-        self.server.use_token(token).await;
+    pub fn use_token(&self, token: SecretString) {
+        self.server.use_token(token);
     }
 
     /// Asks for a token of a service account: `request` is a `TokenRequest`, and so is the answer.
