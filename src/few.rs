@@ -57,6 +57,10 @@ impl<K: Copy + Ord, V> Few<K, V> {
         self.place(key).ok().map(|at| self.0.remove(at).1)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(K, &mut V) -> bool) {
         self.0.retain_mut(|(key, value)| keep(*key, value));
     }
@@ -103,6 +107,7 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(few.get(key), map.get(&key));
+                prop_assert_eq!(few.is_empty(), map.is_empty());
                 prop_assert!(few.iter().eq(map.iter().map(|(key, value)| (*key, value))));
                 let collected: Few<u8, u8> = map.clone().into_iter().rev().collect();
                 prop_assert!(collected.iter().eq(few.iter()));

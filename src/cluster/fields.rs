@@ -1,17 +1,23 @@
-//! Editing one object as raw JSON.
+//! Reading JSON, and editing one object of it as it is.
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Error;
 
+/// What a text of JSON holds. By its bytes, as the answers of servers are read: for each form of input, the binary would
+/// have another reader of each type.
+pub(crate) fn from_text<'a, T: Deserialize<'a>>(json: &'a str) -> serde_json::Result<T> {
+    serde_json::from_slice(json.as_bytes())
+}
+
 /// An object with these fields set to that JSON, whatever the other fields contain.
 pub(crate) fn with_fields(object: &RawValue, set: &[(&str, &str)]) -> Result<String, Error> {
-    let mut fields: BTreeMap<String, &RawValue> =
-        serde_json::from_str(object.get()).map_err(|error| no_object(&error))?;
+    let mut fields: BTreeMap<String, &RawValue> = from_text(object.get()).map_err(|error| no_object(&error))?;
     for (field, value) in set {
-        let value: &RawValue = serde_json::from_str(value).map_err(|error| no_object(&error))?;
+        let value: &RawValue = from_text(value).map_err(|error| no_object(&error))?;
         fields.insert((*field).to_owned(), value);
     }
     serde_json::to_string(&fields).map_err(|error| no_object(&error))

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 
 use super::contact::Contact;
+use super::fields::from_text;
 use super::json::{LONGEST_VERSION, ListMeta, ListSplitter, OBJECT_LIMIT};
 use super::room::{SMALL_ITEM, Share};
 use super::verbs::page::Sizes;
@@ -355,7 +356,7 @@ fn parse_event(line: &Bytes) -> Result<WatchEvent, Error> {
         "ADDED" | "MODIFIED" => Ok(WatchEvent::Applied(object())),
         "DELETED" => Ok(WatchEvent::Deleted(object())),
         "BOOKMARK" => {
-            let bookmark: WireBookmark = serde_json::from_str(event.object.get()).map_err(bad)?;
+            let bookmark: WireBookmark = from_text(event.object.get()).map_err(bad)?;
             let version = &bookmark.metadata.resource_version;
             if version.len() > LONGEST_VERSION {
                 return Err(Error::BadAnswer(format!(

@@ -13,6 +13,7 @@ use super::{Feed, Model};
 use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
 use crate::cluster::{Error, Scope};
+use crate::few::Few;
 use crate::logging::log_line;
 use crate::plan::{Missing, Place, Problem, Sliced, SyncedType, Unknown, Wanted};
 use crate::report::{Subject, Topic};
@@ -72,10 +73,10 @@ enum ConfigsKnown {
 pub(super) struct SelectedConfigs {
     configs: BTreeMap<ConfigName, Known>,
     /// Names that the list under way has given so far, by kind.
-    listing: BTreeMap<ConfigKind, BTreeSet<String>>,
-    known: BTreeMap<ConfigKind, ConfigsKnown>,
+    listing: Few<ConfigKind, BTreeSet<String>>,
+    known: Few<ConfigKind, ConfigsKnown>,
     /// How often in a row the hub has said that it does not serve a kind.
-    not_served: BTreeMap<ConfigKind, u32>,
+    not_served: Few<ConfigKind, u32>,
     /// The configs have changed since the plan was made that is followed.
     pub(super) changed: bool,
     /// They have been put together since, or are being put together.
@@ -101,7 +102,7 @@ pub(super) struct SelectedConfigs {
 
 impl SelectedConfigs {
     pub(super) fn list_begins(&mut self, kind: ConfigKind) {
-        self.listing.insert(kind, BTreeSet::new());
+        *self.listing.or_default(kind) = BTreeSet::new();
     }
 
     /// Kinds and names of all configs.
@@ -118,7 +119,7 @@ impl SelectedConfigs {
 
     /// True if the configs of this kind have been read completely, and are reported.
     pub(super) fn has_listed(&self, kind: ConfigKind) -> bool {
-        let is_interrupted = self.not_served.contains_key(&kind) || self.listing.contains_key(&kind);
+        let is_interrupted = self.is_not_served(kind) || self.listing.get(kind).is_some();
         self.known(kind) == ConfigsKnown::Yes && !is_interrupted
     }
 
@@ -132,8 +133,13 @@ impl SelectedConfigs {
         ConfigKind::ALL.into_iter().any(|kind| self.has_listed(kind))
     }
 
+    /// True if the hub has said last that it does not serve this kind.
+    fn is_not_served(&self, kind: ConfigKind) -> bool {
+        self.not_served.get(kind).is_some()
+    }
+
     fn known(&self, kind: ConfigKind) -> ConfigsKnown {
-        self.known.get(&kind).copied().unwrap_or_default()
+        self.known.get(kind).copied().unwrap_or_default()
     }
 
     /// True once all configs have been read. A kind that the hub does not serve has none, as long as it serves the
@@ -147,17 +153,16 @@ impl SelectedConfigs {
     /// so for some minutes of one that it has served before.
     fn may_serve_any(&self) -> bool {
         let is_denied = |kind| match self.known(kind) {
-            ConfigsKnown::No => self.not_served.contains_key(&kind),
+            ConfigsKnown::No => self.is_not_served(kind),
             ConfigsKnown::NotServed => true,
-            ConfigsKnown::Yes => self.not_served.get(&kind).is_some_and(|tries| *tries >= KIND_TRIES),
+            ConfigsKnown::Yes => self.not_served.get(kind).is_some_and(|tries| *tries >= KIND_TRIES),
         };
         !ConfigKind::ALL.into_iter().all(is_denied)
     }
 
     /// Kinds of which the list alone says that they are not served.
     pub(super) fn in_doubt(&self) -> impl Iterator<Item = ConfigKind> {
-        let is_in_doubt =
-            |kind: &ConfigKind| self.known(*kind) == ConfigsKnown::No && self.not_served.contains_key(kind);
+        let is_in_doubt = |kind: &ConfigKind| self.known(*kind) == ConfigsKnown::No && self.is_not_served(*kind);
         ConfigKind::ALL.into_iter().filter(is_in_doubt)
     }
 
@@ -212,7 +217,7 @@ impl Model {
 
     pub(super) fn config_object(&mut self, kind: ConfigKind, object: &[u8]) -> Result<(), Error> {
         let meta = Meta::parse(object)?;
-        if let Some(listing) = self.selecting.listing.get_mut(&kind) {
+        if let Some(listing) = self.selecting.listing.get_mut(kind) {
             listing.insert(meta.name.clone());
         }
         self.heartbeat.config_seen(kind, &meta);
@@ -261,7 +266,7 @@ impl Model {
     }
 
     pub(super) fn config_unchanged(&mut self, kind: ConfigKind, meta: &Meta) {
-        if let Some(listing) = self.selecting.listing.get_mut(&kind) {
+        if let Some(listing) = self.selecting.listing.get_mut(kind) {
             listing.insert(meta.name.clone());
         }
     }
@@ -275,13 +280,14 @@ impl Model {
 
     pub(super) fn configs_listed(&mut self, kind: ConfigKind) {
         let selecting = &mut self.selecting;
-        let Some(named) = selecting.listing.remove(&kind) else {
+        let Some(named) = selecting.listing.remove(kind) else {
             return;
         };
         let gone = |(of_kind, name): &ConfigName| *of_kind == kind && !named.contains(name);
         let gone: Vec<_> = selecting.names().into_iter().filter(gone).collect();
-        let was_denied = selecting.not_served.remove(&kind).is_some();
-        let first = selecting.known.insert(kind, ConfigsKnown::Yes) != Some(ConfigsKnown::Yes);
+        let was_denied = selecting.not_served.remove(kind).is_some();
+        let known = selecting.known.or_default(kind);
+        let first = std::mem::replace(known, ConfigsKnown::Yes) != ConfigsKnown::Yes;
         for name in &gone {
             self.remove_config(name);
         }
@@ -310,7 +316,7 @@ impl Model {
     /// The hub answers for a kind. It may not be listed again: a watch continues where it was.
     pub(super) fn configs_are_reported(&mut self, kind: ConfigKind) {
         self.report.works(&no_configs());
-        if self.selecting.known(kind) == ConfigsKnown::Yes && self.selecting.not_served.remove(&kind).is_some() {
+        if self.selecting.known(kind) == ConfigsKnown::Yes && self.selecting.not_served.remove(kind).is_some() {
             self.ask_about_configs();
         }
     }
@@ -321,9 +327,9 @@ impl Model {
         let selecting = &mut self.selecting;
         // A hub that is still setting the kind up does have it.
         if error.is_too_many() && selecting.known(kind) == ConfigsKnown::NotServed {
-            selecting.known.insert(kind, ConfigsKnown::No);
+            *selecting.known.or_default(kind) = ConfigsKnown::No;
         }
-        let broke_off = selecting.listing.remove(&kind).is_some();
+        let broke_off = selecting.listing.remove(kind).is_some();
         if broke_off && selecting.changed && selecting.are_known() && selecting.listing.is_empty() {
             self.plan_changes();
         }
@@ -335,7 +341,7 @@ impl Model {
             self.fails(no_configs(), "watching", error);
             return;
         }
-        let tries = self.selecting.not_served.entry(kind).or_default();
+        let tries = self.selecting.not_served.or_default(kind);
         *tries += 1;
         let tries = *tries;
         match self.selecting.known(kind) {
@@ -357,7 +363,7 @@ impl Model {
     /// Both the list of a kind and the hub's discovery say that it is not served.
     pub(super) fn config_kind_is_lacking(&mut self, kind: ConfigKind) {
         if self.selecting.known(kind) == ConfigsKnown::No {
-            self.selecting.known.insert(kind, ConfigsKnown::NotServed);
+            *self.selecting.known.or_default(kind) = ConfigsKnown::NotServed;
             self.configs_may_be_known();
         }
     }

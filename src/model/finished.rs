@@ -19,6 +19,7 @@ use super::inventory::{Generation, Link};
 use super::timers::Timer;
 use super::{Model, TypeId};
 use crate::api::OWNER;
+use crate::cluster::fields::from_text;
 use crate::cluster::{ObjectName, ResourceType, Scope, is_path_segment, is_word, qualified};
 use crate::logging::log_line;
 use crate::plan::{Direction, SyncedType};
@@ -209,7 +210,7 @@ fn parse(line: &str) -> Option<(&str, ObjectName, FinishedJob)> {
     let status = words.next().unwrap_or_default();
     let (namespace, name) = name.split_once('/')?;
     let can_be = is_word(resource) && is_path_segment(namespace) && is_path_segment(name) && is_word(origin);
-    let is_status = status.starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(status).is_ok();
+    let is_status = status.starts_with('{') && from_text::<serde::de::IgnoredAny>(status).is_ok();
     let job = FinishedJob {
         origin: origin.to_owned(),
         status: if is_status { status.to_owned() } else { String::new() },

@@ -4,6 +4,8 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
+use crate::cluster::fields::from_text;
+
 /// One piece of JSON text. Commas and colons are not returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
@@ -121,7 +123,7 @@ fn hash(value: &impl Hash) -> u64 {
 fn hash_of_scalar(text: &str) -> u64 {
     if text.starts_with('"') {
         // Half a surrogate pair is no text; then it is hashed as it is written.
-        return match serde_json::from_str::<String>(text) {
+        return match from_text::<String>(text) {
             Ok(text) => hash(&('"', text)),
             Err(_) => hash(&('\\', text)),
         };

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::cluster::ResourceType;
+use crate::cluster::fields::from_text;
 
 /// Group, plural and the path to the spec of the pods.
 type PodSpec = (&'static str, &'static str, &'static [&'static str]);
@@ -58,7 +59,7 @@ impl Duplicates {
             return Self::default();
         };
         let object = format!("{{{}}}", fields.trim_start_matches(','));
-        let Ok(mut object) = serde_json::from_str::<Map<String, Value>>(&object) else {
+        let Ok(mut object) = from_text::<Map<String, Value>>(&object) else {
             return Self::default();
         };
         let mut settling = Settling {

@@ -17,6 +17,7 @@ use super::field_set::FieldSet;
 use super::managed_fields::owned;
 use super::meta::Meta;
 use super::object::{Address, Desired};
+use crate::cluster::fields::from_text;
 use crate::cluster::{Cluster, Content, Error};
 
 /// Applies through `once`, which applies to the copy as it was at a version and returns the copy, and whether the apply
@@ -86,7 +87,7 @@ impl Desired {
 
 /// What the copy is to be, from fields that each have a comma before them, and the copy itself.
 fn read(fields: &str, copy: &[u8]) -> Option<(Value, Value)> {
-    let wanted = serde_json::from_str(&format!("{{{}}}", fields.trim_start_matches(','))).ok()?;
+    let wanted = from_text(&format!("{{{}}}", fields.trim_start_matches(','))).ok()?;
     Some((wanted, serde_json::from_slice(copy).ok()?))
 }
 
@@ -233,7 +234,7 @@ struct Part<'a> {
 /// move those that follow.
 fn parts<'a>(value: &'a Value, set: &'a FieldSet, node: usize) -> Vec<Part<'a>> {
     let named = set.fields(node).filter_map(|(key, below)| {
-        let text: String = serde_json::from_str(key).ok()?;
+        let text: String = from_text(key).ok()?;
         let (kind, name) = text.split_once(':')?;
         Some((key, below, kind.to_owned(), name.to_owned()))
     });
@@ -254,7 +255,7 @@ fn parts<'a>(value: &'a Value, set: &'a FieldSet, node: usize) -> Vec<Part<'a>> 
         Value::Array(items) => {
             let named = named.filter(|(_, _, kind, _)| kind == "k" || kind == "v");
             let named = named.filter_map(|(key, below, _, text)| {
-                let mark: Value = serde_json::from_str(&text).ok()?;
+                let mark: Value = from_text(&text).ok()?;
                 Some((key, below, mark))
             });
             items_of(items, &named.collect::<Vec<_>>())

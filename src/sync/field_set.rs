@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::{Map, Value};
 
 use super::canonical::{Token, Tokens};
+use crate::cluster::fields::from_text;
 
 /// The way to a field: keys as in a field set, out of their quotes.
 pub(super) type Path = Vec<String>;
@@ -260,7 +261,7 @@ impl FieldSet {
         let (mut found, mut open) = (Vec::new(), vec![(0, "", Path::new())]);
         while let Some((node, at, path)) = open.pop() {
             for (key, below) in self.fields(node).filter(|(key, _)| !is_of_place(key, at)) {
-                let name = serde_json::from_str(key).unwrap_or_default();
+                let name = from_text(key).unwrap_or_default();
                 let path: Path = path.iter().cloned().chain([name]).collect();
                 if !self.is_leaf(below) {
                     open.push((below, key, path));
@@ -321,9 +322,9 @@ fn is_of_place(key: &str, at: &str) -> bool {
     if key == "." {
         return true;
     }
-    let item = serde_json::from_str::<String>(at).ok();
+    let item = from_text::<String>(at).ok();
     let item = item.as_deref().and_then(|at| at.strip_prefix("k:"));
-    let known_by = item.and_then(|item| serde_json::from_str::<Map<String, Value>>(item).ok());
+    let known_by = item.and_then(|item| from_text::<Map<String, Value>>(item).ok());
     known_by.is_some_and(|fields| key.strip_prefix("f:").is_some_and(|field| fields.contains_key(field)))
 }
 

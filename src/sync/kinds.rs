@@ -23,6 +23,7 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use self::unset::retain_unset;
 use super::managed_fields::{MADE_UP, is_controller};
+use crate::cluster::fields::from_text;
 use crate::cluster::{Error, ResourceType};
 use crate::plan::Direction;
 
@@ -182,7 +183,7 @@ pub(crate) fn keeps_silently(
     }
     let bad = |error: serde_json::Error| Error::BadAnswer(format!("a Service: {error}"));
     let wanted = format!("{{{}}}", fields.trim_start_matches(','));
-    let wanted: Wire<'_> = serde_json::from_str(&wanted).map_err(bad)?;
+    let wanted: Wire<'_> = from_text(&wanted).map_err(bad)?;
     let found: Wire<'_> = serde_json::from_slice(found).map_err(bad)?;
     let stays_headless = found.spec.address == "None" && wanted.spec.address != "None";
     Ok(stays_headless.then_some("spec.clusterIP"))
@@ -206,7 +207,7 @@ pub(crate) fn has_finished(resource: &ResourceType, status: Option<&RawValue>) -
     let Some(status) = status.filter(|_| resource.is(BATCH, "jobs")) else {
         return false;
     };
-    let status: Status = serde_json::from_str(status.get()).unwrap_or_default();
+    let status: Status = from_text(status.get()).unwrap_or_default();
     let ends = |one: &Condition<'_>| matches!(&*one.kind, "Complete" | "Failed") && one.status == "True";
     status.conditions.iter().flatten().any(ends)
 }
@@ -215,11 +216,11 @@ pub(crate) fn has_finished(resource: &ResourceType, status: Option<&RawValue>) -
 /// value.
 fn edit(raw: &RawValue, path: &[&str], clean: &dyn Fn(&mut Value)) -> serde_json::Result<Option<Box<RawValue>>> {
     let Some((&key, rest)) = path.split_first() else {
-        let mut value: Value = serde_json::from_str(raw.get())?;
+        let mut value: Value = from_text(raw.get())?;
         clean(&mut value);
         return serde_json::value::to_raw_value(&value).map(Some);
     };
-    let Some(mut fields) = serde_json::from_str::<Option<BTreeMap<String, &RawValue>>>(raw.get())? else {
+    let Some(mut fields) = from_text::<Option<BTreeMap<String, &RawValue>>>(raw.get())? else {
         return Ok(None);
     };
     let Some(edited) = fields
@@ -304,7 +305,7 @@ impl Hub<'_> {
         self.meta.get_or_init(|| {
             let metadata = self.top.get("metadata").map_or("{}", |metadata| metadata.get());
             // Metadata that cannot be read counts as absent: the rules handle that.
-            serde_json::from_str(metadata).unwrap_or_default()
+            from_text(metadata).unwrap_or_default()
         })
     }
 
@@ -343,7 +344,7 @@ impl Hub<'_> {
     /// Whether what people have given to a client that notes it has a value at that path; `None` if the note cannot be read.
     fn was_given(&self, path: &[&str]) -> Option<bool> {
         let note = self.meta().annotations.as_ref()?.get(LAST_APPLIED)?;
-        let note: Map<String, Value> = serde_json::from_str(note).ok()?;
+        let note: Map<String, Value> = from_text(note).ok()?;
         let (first, rest) = path.split_first()?;
         let field = |key: &str| key.trim_start_matches("f:").to_owned();
         let value = rest

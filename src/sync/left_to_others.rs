@@ -14,6 +14,7 @@ use super::kinds::retain_unset;
 use super::managed_fields::{Entries, NO_CONTENTS, RevertFrom, field_set};
 use super::object::{Address, Desired};
 use super::ownership::Copy;
+use crate::cluster::fields::from_text;
 use crate::cluster::{Cluster, Content, Error};
 use crate::plan::Direction;
 use crate::side::Side;
@@ -84,7 +85,7 @@ fn set_by_others(copy: &[u8], job: &Job, revert_from: RevertFrom<'_>) -> Result<
 
 impl Desired {
     fn contents(&self) -> Option<Value> {
-        serde_json::from_str(&format!("{{{}}}", self.fields.trim_start_matches(','))).ok()
+        from_text(&format!("{{{}}}", self.fields.trim_start_matches(','))).ok()
     }
 
     /// Leaves of these paths those at which it has a value.
@@ -118,7 +119,7 @@ fn below<'v>(at: &'v mut Value, key: &str) -> Option<&'v mut Value> {
     match (at, key.split_at_checked(2)?) {
         (Value::Object(fields), ("f:", field)) => fields.get_mut(field),
         (Value::Array(items), ("k:", keys)) => {
-            let keys: Map<String, Value> = serde_json::from_str(keys).ok()?;
+            let keys: Map<String, Value> = from_text(keys).ok()?;
             let fits = |item: &&mut Value| keys.iter().all(|(key, value)| item.get(key) == Some(value));
             items.iter_mut().find(fits)
         }

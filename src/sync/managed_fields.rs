@@ -19,6 +19,7 @@ use super::field_set::FieldSet;
 use crate::api::FIELD_MANAGER;
 use crate::bounded::at_most;
 use crate::cluster::Error;
+use crate::cluster::fields::from_text;
 use crate::plan::Direction;
 
 /// Field managers of the Go syncer: its user agent begins with the name of its executable. Its updates clear
@@ -357,7 +358,7 @@ fn fields_of_drift(entry: &Value) -> Option<Value> {
     if let Some(mut set) = FieldSet::parse(&fields.to_string())
         && leave_out_restarts(&mut set)
     {
-        fields = serde_json::from_str(&set.render()).ok()?;
+        fields = from_text(&set.render()).ok()?;
         fields.as_object().filter(|fields| !fields.is_empty())?;
     }
     // A controller without a subresource for it writes the status too, which is no drift.

@@ -20,7 +20,7 @@ use super::pull_secrets;
 use crate::api::{
     ADOPTED, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, OWNER, PULL_SECRETS, RENAMED_FROM, REPLACE, SOURCE, UPSYNCED,
 };
-use crate::cluster::fields::{no_object, with_fields};
+use crate::cluster::fields::{from_text, no_object, with_fields};
 use crate::cluster::{Error, ObjectName, ResourceType};
 use crate::plan::{Direction, Selection, kept};
 use crate::sync::canonical::canonical_hash;
@@ -132,10 +132,7 @@ impl Desired {
             }
             if copy.resource.is("", "secrets") && secret_type.is_empty() {
                 // An apply without a type would fill a Secret of any type.
-                top.insert(
-                    TYPE.into(),
-                    serde_json::from_str(OPAQUE).map_err(|error| no_object(&error))?,
-                );
+                top.insert(TYPE.into(), from_text(OPAQUE).map_err(|error| no_object(&error))?);
             }
             desired.fields = kinds::synced_fields(direction, resource, &top)?;
             desired.finished = kinds::has_finished(resource, top.get("status").copied());
@@ -210,8 +207,7 @@ impl Desired {
             .insert(RENAMED_FROM.into(), format!("{kind}/{}", name.name));
         if copy.resource.kind == "CustomResourceDefinition" {
             let object = format!("{{{}}}", self.fields.trim_start_matches(','));
-            let object: BTreeMap<String, &RawValue> =
-                serde_json::from_str(&object).map_err(|error| no_object(&error))?;
+            let object: BTreeMap<String, &RawValue> = from_text(&object).map_err(|error| no_object(&error))?;
             let group = copy
                 .name
                 .name
@@ -368,7 +364,7 @@ fn is_synced_key(key: &str) -> bool {
 fn type_of<'a>(top: &BTreeMap<String, &'a RawValue>) -> Option<Cow<'a, str>> {
     #[derive(Deserialize)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-    let text: Text<'_> = serde_json::from_str(top.get(TYPE)?.get()).ok()?;
+    let text: Text<'_> = from_text(top.get(TYPE)?.get()).ok()?;
     Some(text.0)
 }
 

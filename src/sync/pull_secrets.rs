@@ -11,6 +11,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::api::PULL_SECRETS;
+use crate::cluster::fields::from_text;
 use crate::cluster::{Error, ResourceType};
 
 const FIELD: &str = "imagePullSecrets";
@@ -23,7 +24,7 @@ pub(super) fn has_any(resource: &ResourceType) -> bool {
 /// Removes the list from the fields that are synced, each with a leading comma, and returns both.
 pub(super) fn split(fields: &str) -> (String, Vec<Value>) {
     let object = format!("{{{}}}", fields.trim_start_matches(','));
-    let mut object: Map<String, Value> = serde_json::from_str(&object).unwrap_or_default();
+    let mut object: Map<String, Value> = from_text(&object).unwrap_or_default();
     let secrets = match object.remove(FIELD) {
         Some(Value::Array(secrets)) => secrets,
         _ => Vec::new(),
@@ -41,7 +42,7 @@ pub(super) fn patch(wanted: &[Value], copy: &[u8]) -> Result<Option<Bytes>, Erro
         serde_json::from_slice(copy).map_err(|error| Error::BadAnswer(format!("a ServiceAccount: {error}")))?;
     let metadata = &copy["metadata"];
     let noted = metadata["annotations"][PULL_SECRETS].as_str();
-    let known: Option<BTreeSet<String>> = noted.and_then(|text| serde_json::from_str(text).ok());
+    let known: Option<BTreeSet<String>> = noted.and_then(|text| from_text(text).ok());
     let found = copy[FIELD].as_array().cloned().unwrap_or_default();
     let came = |secret: &Value| {
         let known = known.as_ref().zip(name(secret));

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::managed_fields::RESTARTS;
 use super::object::Desired;
+use crate::cluster::fields::from_text;
 use crate::cluster::since_1970_of;
 
 impl Desired {
@@ -17,7 +18,7 @@ impl Desired {
     /// The same without the restarts that are earlier than those of the copy; `None` if none is.
     pub(super) fn without_earlier_restarts(&self, copy: &[u8]) -> Option<Self> {
         let fields = format!("{{{}}}", self.fields.trim_start_matches(','));
-        let mut wanted: Map<String, Value> = serde_json::from_str(&fields).ok()?;
+        let mut wanted: Map<String, Value> = from_text(&fields).ok()?;
         let copy: Value = serde_json::from_slice(copy).ok()?;
         let mut is_any = false;
         leave_out_earlier(wanted.get_mut("spec")?, copy.get("spec")?, &mut is_any);

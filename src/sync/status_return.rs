@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::job::{Failure, Policy, failed};
 use crate::api::OWNER;
-use crate::cluster::fields::no_object;
+use crate::cluster::fields::{from_text, no_object};
 use crate::cluster::read::{not_older, read_metadata};
 use crate::cluster::{Cluster, Content, Error, NewStatus, OnlyWith};
 use crate::plan::{Direction, StatusPath};
@@ -169,7 +169,7 @@ fn refused_fields(error: &Error) -> BTreeSet<String> {
 fn with_theirs(theirs: &[u8], text: &str, refused: &BTreeSet<String>) -> Result<Option<String>, Error> {
     type Fields<'a> = BTreeMap<String, &'a RawValue>;
     fn read(status: &str) -> Result<Fields<'_>, Error> {
-        serde_json::from_str(status).map_err(|error| no_object(&error))
+        from_text(status).map_err(|error| no_object(&error))
     }
     let at_hub = Status::raw(theirs).map_or(Ok(Fields::new()), |status| read(status.get()))?;
     let mut fields = read(text)?;

@@ -15,7 +15,7 @@ use super::managed_fields::{
     Entries, GO_SYNCER, NO_CONTENTS, Owner, RevertFrom, field_set, leave_out_restarts, may_be_shared,
 };
 use crate::api::FIELD_MANAGER;
-use crate::cluster::fields::with_fields;
+use crate::cluster::fields::{from_text, with_fields};
 use crate::cluster::{Error, ResourceType};
 use crate::plan::Direction;
 
@@ -223,7 +223,7 @@ pub(super) fn contents_of(object: &[u8]) -> Result<Vec<String>, Error> {
         all.leave_out(path);
     }
     let named = all.fields(0).filter_map(|(key, _)| {
-        let key: String = serde_json::from_str(key).ok()?;
+        let key: String = from_text(key).ok()?;
         key.strip_prefix("f:").map(str::to_owned)
     });
     Ok(named.collect())

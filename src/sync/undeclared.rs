@@ -10,6 +10,7 @@ use super::job::{Failure, Job, failed};
 use super::kinds::retain_unset;
 use super::left_to_others::read;
 use super::object::Desired;
+use crate::cluster::fields::from_text;
 use crate::cluster::{ApiStatus, Cluster, Error};
 use crate::side::Side;
 
@@ -68,7 +69,7 @@ fn path(mut text: &str) -> Option<Path> {
                 .map(|one| one.split_once('='))
                 .collect::<Option<Vec<_>>>()?
             {
-                item.insert(key.to_owned(), serde_json::from_str(value).ok()?);
+                item.insert(key.to_owned(), from_text(value).ok()?);
             }
             path.push(format!("k:{}", Value::Object(item)));
             text = rest;

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::{Hub, LAST_APPLIED, Owner};
 use crate::cluster::Error;
-use crate::cluster::fields::no_object;
+use crate::cluster::fields::{from_text, no_object};
 use crate::plan::Direction;
 use crate::sync::field_set::Path;
 
@@ -63,7 +63,7 @@ impl Hub<'_> {
     /// What people have given to a client that notes it.
     fn note(&self) -> Option<Map<String, Value>> {
         let note = self.meta().annotations.as_ref()?.get(LAST_APPLIED)?;
-        serde_json::from_str(note).ok()
+        from_text(note).ok()
     }
 }
 
@@ -80,7 +80,7 @@ fn gives(note: &Map<String, Value>, path: &Path) -> bool {
         let below = match (at, key.split_at_checked(2)) {
             (Value::Object(fields), Some(("f:", field))) => fields.get(field),
             (Value::Array(items), Some(("k:", keys))) => {
-                let keys: Map<String, Value> = serde_json::from_str(keys).unwrap_or_default();
+                let keys: Map<String, Value> = from_text(keys).unwrap_or_default();
                 let fits = |item: &&Value| {
                     keys.iter()
                         .all(|(key, value)| item.get(key).is_none_or(|has| has == value))
