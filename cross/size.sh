@@ -73,6 +73,7 @@ echo '|---|---|'
     name = $0
     sub(/^[^ ]+ [^ ]+ [^ ]+ /, "", name)
     if (name ~ /ring_core|^ring::|^_?(x25519|gcm|aes_|sha(256|512)|ecp_|bn_|LIMBS|p256|p384|chacha|poly1305|fiat)/) crate = "ring"
+    else if (name ~ /^OUTLINED_FUNCTION/) crate = "what functions have in common"
     else {
       while (name ~ /^(<|&|\(|\[|\*const |\*mut |mut |dyn )/) sub(/^(<|&|\(|\[|\*const |\*mut |mut |dyn )/, "", name)
       if (name !~ /^[a-z_0-9]+(\[[0-9a-f]+\])?::/) crate = name ~ / as |::/ ? "Rust\047s standard library" : "glibc, and what C has"
