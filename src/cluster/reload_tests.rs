@@ -333,8 +333,7 @@ async fn of_several_tokens_of_one_account_the_one_that_was_issued_last_is_used()
             file: Some(kept.clone()),
             token: None,
         };
-        let server = Reloading::open_with("hub", source.clone(), renewed, "test".into())
-            .unwrap();
+        let server = Reloading::open_with("hub", source.clone(), renewed, "test".into()).unwrap();
         if let Some(token) = given {
             server.use_token(token.clone().into());
         }
@@ -349,8 +348,7 @@ async fn of_several_tokens_of_one_account_the_one_that_was_issued_last_is_used()
             file: Some(kept.clone()),
             token: None,
         };
-        let server = Reloading::open_with("hub", source.clone(), renewed, "test".into())
-            .unwrap();
+        let server = Reloading::open_with("hub", source.clone(), renewed, "test".into()).unwrap();
         hub.accept(&[&old]);
         assert_eq!(ask(&server).await, "hub", "{text}");
     }

@@ -237,6 +237,7 @@ impl Model {
             policy: Rc::clone(&self.settings.policy),
             selection,
             desired,
+            origin_read: None,
             copy: record.seen.copy,
             copy_version: record.seen.version,
             origin_seen_at: record.origin_version,

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use bytes::Bytes;
+
 use crate::cluster::{Error, Precondition, ResourceType};
 use crate::logging::LogReason;
 use crate::plan::{Direction, Selection};
@@ -75,6 +77,9 @@ pub struct Job {
     pub selection: Selection,
     /// What the copy is to be, if the origin was at hand; otherwise the origin is read.
     pub desired: Option<Rc<Desired>>,
+    /// The origin as a whole, if it was read for this and others have something in the copy, so that it may be asked who has set
+    /// what.
+    pub origin_read: Option<Bytes>,
     /// The copy as last seen.
     pub copy: Copy,
     /// Resource version of the copy as last seen, or at which its deletion was seen; 0 if unknown.

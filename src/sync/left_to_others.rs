@@ -44,7 +44,11 @@ pub(super) async fn without_it(
     if paths.is_empty() {
         return Ok(without);
     }
-    let Some(origin) = read(origins, &job.origin).await? else {
+    let origin = match &job.origin_read {
+        Some(origin) => Some(origin.clone()),
+        None => read(origins, &job.origin).await?,
+    };
+    let Some(origin) = origin else {
         return Ok(without);
     };
     let unset = retain_unset(&mut paths, &origin, &job.origin.resource.api_version());

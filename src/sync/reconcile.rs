@@ -42,7 +42,7 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
     }
     let read = match job.desired.take().filter(|_| !job.type_gone) {
         Some(desired) => Ok(Read::Wanted(desired, None)),
-        None => read_desired(origins, &job).await,
+        None => read_desired(origins, &mut job).await,
     };
     let (desired, origin) = match read.map_err(failed(Side::of(origins), "reading"))? {
         Read::Absent => return retire(origins, copies, &job).await,
@@ -150,7 +150,7 @@ enum Read {
     Absent,
 }
 
-async fn read_desired(origins: &Cluster, job: &Job) -> Result<Read, Error> {
+async fn read_desired(origins: &Cluster, job: &mut Job) -> Result<Read, Error> {
     if job.type_gone {
         return Ok(Read::Absent);
     }
@@ -177,6 +177,7 @@ async fn read_desired(origins: &Cluster, job: &Job) -> Result<Read, Error> {
     let Some(desired) = Desired::from_origin(job.direction, &job.origin, &job.copy_at, job.selection, &body)? else {
         return Ok(Read::NotSelected);
     };
+    job.origin_read = job.copy.others_have_more.then(|| body.clone());
     let status = job.unread.map(|_| Status::hash_of(&body)).transpose()?;
     Ok(Read::Wanted(
         Rc::new(desired),

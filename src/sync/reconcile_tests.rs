@@ -40,6 +40,7 @@ pub(in crate::sync) fn job() -> Job {
         policy: Rc::default(),
         selection: Selection::Full,
         desired: None,
+        origin_read: None,
         copy: OURS,
         copy_version: 0,
         origin_seen_at: 0,
