@@ -1,0 +1,14 @@
+//! What kcp's init-agent makes of its templates: the objects of an InitTarget for a workspace, in the order in which they
+//! are created.
+//!
+//! No I/O, no clock: texts and the time in, objects out.
+//!
+//! - `template`: Go's `text/template`.
+//! - `sprig`: the functions that templates have beside Go's own; `moment` and `version` are what some of them know.
+//! - `yaml`: rendered text into objects, by the rules of YAML 1.1.
+#![forbid(unsafe_code)]
+
+mod moment;
+mod sprig;
+pub mod template;
+mod version;

@@ -1,0 +1,184 @@
+//! Functions with regular expressions.
+
+use regex::bytes::{Captures, Regex, RegexBuilder};
+
+use super::rewrite;
+use crate::template::function::{Answer, Args, Function, Type};
+use crate::template::heap::{Heap, Sink};
+use crate::template::value::{Of, Value};
+
+const TWO: &[Type] = &[Type::Text, Type::Text];
+const THREE: &[Type] = &[Type::Text, Type::Text, Type::Text];
+const WITH_COUNT: &[Type] = &[Type::Text, Type::Text, Type::Int];
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    Function::new("regexMatch", TWO, |args| Ok(matches(args).unwrap_or(Value::Bool(false)))),
+    Function::new("mustRegexMatch", TWO, matches),
+    Function::new("regexFind", TWO, find),
+    Function::new("mustRegexFind", TWO, find),
+    Function::new("regexFindAll", WITH_COUNT, find_all),
+    Function::new("mustRegexFindAll", WITH_COUNT, find_all),
+    Function::new("regexReplaceAll", THREE, |args| replace_all(args, expand)),
+    Function::new("mustRegexReplaceAll", THREE, |args| replace_all(args, expand)),
+    Function::new("regexReplaceAllLiteral", THREE, |args| replace_all(args, literal)),
+    Function::new("mustRegexReplaceAllLiteral", THREE, |args| replace_all(args, literal)),
+    Function::new("regexSplit", WITH_COUNT, split),
+    Function::new("mustRegexSplit", WITH_COUNT, split),
+    Function::new("regexQuoteMeta", &[Type::Text], |args| {
+        let mut out = Sink::new();
+        for byte in args.text(0) {
+            if b"\\.+*?()|[]{}^$".contains(byte) {
+                out.push("\\")?;
+            }
+            out.push([*byte])?;
+        }
+        args.heap.text(out.into_bytes())
+    }),
+];
+
+/// How large an expression may become, in bytes.
+const LARGEST: usize = 512 << 10;
+
+fn compiled(args: &Args<'_>) -> Result<Regex, String> {
+    let pattern = args.str(0);
+    let wrong = |why: &str| format!("regexp: cannot use {pattern:?}: {why}");
+    // What compiling and searching costs.
+    args.heap.read((pattern.len() + 64) * 256)?;
+    args.heap.read(args.text(1).len().saturating_mul(pattern.len().min(64)))?;
+    let rewritten = rewrite::rewritten(&pattern).map_err(|why| wrong(&why))?;
+    let mut builder = RegexBuilder::new(&rewritten);
+    builder.size_limit(LARGEST).dfa_size_limit(LARGEST).nest_limit(100);
+    builder.build().map_err(|error| {
+        let error = error.to_string();
+        wrong(error.lines().last().unwrap_or_default().trim_start_matches("error: "))
+    })
+}
+
+fn matches(args: &Args<'_>) -> Answer {
+    Ok(Value::Bool(compiled(args)?.is_match(args.text(1))))
+}
+
+fn find(args: &Args<'_>) -> Answer {
+    let found = compiled(args)?;
+    args.heap.text(found.find(args.text(1)).map_or(&b""[..], |found| found.as_bytes()))
+}
+
+/// How many at most; a number below 0 stands for all.
+fn limit(args: &Args<'_>) -> usize {
+    usize::try_from(args.int(2)).unwrap_or(usize::MAX)
+}
+
+fn find_all(args: &Args<'_>) -> Answer {
+    let regex = compiled(args)?;
+    let found = go_matches(&regex, args.text(1)).take(limit(args)).map(|(start, end)| &args.text(1)[start..end]);
+    let texts: Vec<Value> = found.map(|found| charged(args.heap, found)).collect::<Result<_, _>>()?;
+    match texts.is_empty() {
+        true => args.heap.nil_list(Of::Text),
+        false => args.heap.list(Of::Text, texts),
+    }
+}
+
+/// A text of a list that is still being made.
+fn charged(heap: &Heap, text: &[u8]) -> Answer {
+    heap.elements(1)?;
+    heap.text(text)
+}
+
+/// Where an expression is found. Go leaves out an empty match right after another match.
+fn go_matches<'a>(regex: &'a Regex, text: &'a [u8]) -> impl Iterator<Item = (usize, usize)> + 'a {
+    let mut last_end = None;
+    regex.find_iter(text).filter_map(move |found| {
+        let (start, end) = (found.start(), found.end());
+        let inside_of_char = start < text.len() && start == end && text[start] & 0xc0 == 0x80;
+        let after_other = start == end && last_end == Some(start);
+        last_end = Some(end);
+        (!after_other && !inside_of_char).then_some((start, end))
+    })
+}
+
+type Replacing = fn(&Captures<'_>, &[u8], &mut Sink) -> Result<(), String>;
+
+fn replace_all(args: &Args<'_>, replacing: Replacing) -> Answer {
+    let regex = compiled(args)?;
+    let text = args.text(1);
+    let mut out = Sink::new();
+    let mut done = 0;
+    for found in regex.captures_iter(text) {
+        let Some(whole) = found.get(0) else { continue };
+        let is_empty_after_other = whole.is_empty() && whole.start() == done && done > 0;
+        let inside_of_char = whole.is_empty() && text.get(whole.start()).is_some_and(|byte| byte & 0xc0 == 0x80);
+        if is_empty_after_other || inside_of_char {
+            continue;
+        }
+        out.push(&text[done..whole.start()])?;
+        replacing(&found, args.text(2), &mut out)?;
+        done = whole.end();
+    }
+    out.push(&text[done..])?;
+    args.heap.text(out.into_bytes())
+}
+
+fn literal(_: &Captures<'_>, replacement: &[u8], out: &mut Sink) -> Result<(), String> {
+    out.push(replacement)
+}
+
+/// `$1`, `${1}` and `${name}` stand for groups; a name after a bare `$` is as long as it can be.
+fn expand(found: &Captures<'_>, replacement: &[u8], out: &mut Sink) -> Result<(), String> {
+    let mut rest = replacement;
+    while let Some(dollar) = rest.iter().position(|byte| *byte == b'$') {
+        out.push(&rest[..dollar])?;
+        rest = &rest[dollar + 1..];
+        if rest.first() == Some(&b'$') {
+            out.push("$")?;
+            rest = &rest[1..];
+            continue;
+        }
+        let is_braced = rest.first() == Some(&b'{');
+        let inner = if is_braced { &rest[1..] } else { rest };
+        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        let length = inner.iter().take_while(|byte| is_name(byte)).count();
+        let is_closed = !is_braced || inner.get(length) == Some(&b'}');
+        if length == 0 || !is_closed {
+            // No reference: the dollar is a dollar.
+            out.push("$")?;
+            continue;
+        }
+        let name = std::str::from_utf8(&inner[..length]).unwrap_or_default();
+        let group = match name.parse::<usize>() {
+            Ok(index) => found.get(index),
+            Err(_) => found.name(name),
+        };
+        if let Some(group) = group {
+            out.push(group.as_bytes())?;
+        }
+        rest = &inner[length + usize::from(is_braced)..];
+    }
+    out.push(rest)
+}
+
+fn split(args: &Args<'_>) -> Answer {
+    let regex = compiled(args)?;
+    let (text, limit) = (args.text(1), limit(args));
+    if limit == 0 {
+        return args.heap.nil_list(Of::Text);
+    }
+    if !args.text(0).is_empty() && text.is_empty() {
+        return args.heap.texts([""]);
+    }
+    let mut parts = Vec::new();
+    let (mut begin, mut end) = (0, 0);
+    for (start, stop) in go_matches(&regex, text) {
+        if parts.len() + 1 == limit {
+            break;
+        }
+        end = start;
+        if stop != 0 {
+            parts.push(charged(args.heap, &text[begin..end])?);
+        }
+        begin = stop;
+    }
+    if end != text.len() {
+        parts.push(charged(args.heap, &text[begin..])?);
+    }
+    args.heap.list(Of::Text, parts)
+}
