@@ -1,5 +1,7 @@
 //! Any value as a number or text, by the rules of the library that sprig converts with.
 
+use std::num::IntErrorKind;
+
 use crate::template::heap::Heap;
 use crate::template::literal;
 use crate::template::print;
@@ -30,6 +32,18 @@ pub(super) fn float(value: &Value) -> f64 {
         Value::Float(number) => *number,
         Value::Text(text) => std::str::from_utf8(text).ok().and_then(literal::float).unwrap_or(0.0),
         _ => 0.0,
+    }
+}
+
+/// A decimal integer in a text; the largest or smallest if it is beyond, as `strconv.Atoi` gives beside its error.
+pub(super) fn decimal(text: &str) -> i64 {
+    match text.parse::<i64>() {
+        Ok(number) => number,
+        Err(error) => match error.kind() {
+            IntErrorKind::PosOverflow => i64::MAX,
+            IntErrorKind::NegOverflow => i64::MIN,
+            _ => 0,
+        },
     }
 }
 

@@ -1,6 +1,7 @@
 //! Functions on times. Where sprig takes the machine's zone, this takes UTC: what a template renders does not depend on
 //! where it is rendered.
 
+use super::cast;
 use crate::moment::{Moment, duration, read};
 use crate::template::function::{Answer, Args, Function, Type};
 use crate::template::value::{IntKind, Value};
@@ -76,9 +77,9 @@ fn ago(args: &Args<'_>) -> Answer {
 /// Seconds, as nanoseconds. Only a text or a 64-bit integer has any, as in sprig.
 fn seconds(value: &Value) -> i64 {
     let seconds = match value {
-        Value::Text(text) => String::from_utf8_lossy(text).parse().unwrap_or(0),
+        Value::Text(text) => cast::decimal(&String::from_utf8_lossy(text)),
         Value::Int(IntKind::Int64, seconds) => *seconds,
-        _ => 0_i64,
+        _ => 0,
     };
     seconds.wrapping_mul(1_000_000_000)
 }

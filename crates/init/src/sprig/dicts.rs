@@ -17,11 +17,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
         None => args.heap.text(""),
     }),
     Function::new("set", &[Type::Map, Type::Text, Type::Any], set),
-    Function::new("unset", MAP_TEXT, |args| {
-        if let Some(map) = args.map(0) {
+    Function::new("unset", MAP_TEXT, |args| match args.map(0) {
+        Some(map) => {
             map.entries.borrow_mut().remove(args.text(1));
+            Ok(args.value(0).clone())
         }
-        Ok(args.value(0).clone())
+        None => args.heap.map(Entries::new()),
     }),
     Function::new("hasKey", MAP_TEXT, |args| {
         Ok(Value::Bool(entry(args.map(0), args.text(1)).is_some()))
@@ -38,8 +39,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::with_more("mustMerge", MAP, Type::Map, |args| merged(args, false)),
     Function::with_more("mergeOverwrite", MAP, Type::Map, |args| merged(args, true)),
     Function::with_more("mustMergeOverwrite", MAP, Type::Map, |args| merged(args, true)),
-    Function::new("deepCopy", &[Type::Any], |args| copy(args.value(0), args.heap)),
-    Function::new("mustDeepCopy", &[Type::Any], |args| copy(args.value(0), args.heap)),
+    Function::new("deepCopy", &[Type::Any], deep_copy),
+    Function::new("mustDeepCopy", &[Type::Any], deep_copy),
     Function::with_more("dig", &[], Type::Any, dig),
 ];
 
@@ -146,7 +147,7 @@ fn merge(target: &Rc<Map>, source: &Rc<Map>, overwrites: bool, heap: &Heap) -> R
                 heap.deeper(|| merge(old, new, overwrites, heap))?;
                 continue;
             }
-            (Some(old), new) if !old.is_empty() && (!overwrites || new.is_empty()) => continue,
+            (Some(old), _) if !overwrites && !old.is_empty() => continue,
             _ => {}
         }
         heap.elements(1)?;
@@ -157,6 +158,13 @@ fn merge(target: &Rc<Map>, source: &Rc<Map>, overwrites: bool, heap: &Heap) -> R
 
 fn is_mergeable(old: &Map, new: &Map) -> bool {
     !old.of_texts && !new.of_texts
+}
+
+fn deep_copy(args: &Args<'_>) -> Answer {
+    match args.value(0) {
+        Value::Nil => Err("reflect: call of reflect.Value.Type on zero Value".to_owned()),
+        value => copy(value, args.heap),
+    }
 }
 
 /// A copy that shares no list or map.

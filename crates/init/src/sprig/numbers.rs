@@ -13,8 +13,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("int64", ANY, |args| Ok(Value::int64(cast::int(args.value(0))))),
     Function::new("float64", ANY, |args| Ok(Value::Float(cast::float(args.value(0))))),
     Function::new("atoi", &[Type::Text], |args| {
-        let digits = args.str(0);
-        Ok(Value::int(digits.parse().unwrap_or_default()))
+        Ok(Value::int(cast::decimal(&args.str(0))))
     }),
     Function::new("toDecimal", ANY, to_decimal),
     Function::with_more("add", &[], Type::Any, |args| folded(args.all(), 0, i64::wrapping_add)),

@@ -205,6 +205,7 @@ fn js(text: &[u8], out: &mut Sink) -> Result<(), String> {
             '\'' => out.push("\\'")?,
             '"' => out.push("\\\"")?,
             '<' | '>' | '&' | '=' | '\0'..='\u{1f}' => out.push(format!("\\u{:04X}", u32::from(next)))?,
+            '\u{7f}' => out.char(next)?,
             next if format::is_printed(next) => out.char(next)?,
             next => out.push(format!("\\u{:04X}", u32::from(next)))?,
         }

@@ -45,10 +45,14 @@ pub(crate) fn is_printed(next: char) -> bool {
 
 /// A text in quotes, as Go and most of JSON and YAML read it.
 pub(crate) fn quote(text: &[u8], out: &mut Sink) -> Result<(), String> {
+    quoted(text, out, false)
+}
+
+fn quoted(text: &[u8], out: &mut Sink, is_ascii: bool) -> Result<(), String> {
     out.push("\"")?;
     for chunk in text.utf8_chunks() {
         for next in chunk.valid().chars() {
-            quote_char(next, '"', out)?;
+            quote_char(next, '"', out, is_ascii)?;
         }
         for byte in chunk.invalid() {
             out.push(format!("\\x{byte:02x}"))?;
@@ -57,7 +61,7 @@ pub(crate) fn quote(text: &[u8], out: &mut Sink) -> Result<(), String> {
     out.push("\"")
 }
 
-fn quote_char(next: char, quote: char, out: &mut Sink) -> Result<(), String> {
+fn quote_char(next: char, quote: char, out: &mut Sink, is_ascii: bool) -> Result<(), String> {
     match next {
         '\\' => out.push("\\\\"),
         _ if next == quote => {
@@ -71,7 +75,7 @@ fn quote_char(next: char, quote: char, out: &mut Sink) -> Result<(), String> {
         '\r' => out.push("\\r"),
         '\t' => out.push("\\t"),
         '\u{b}' => out.push("\\v"),
-        _ if is_printed(next) => out.char(next),
+        _ if is_printed(next) && (next.is_ascii() || !is_ascii) => out.char(next),
         '\0'..='\u{7f}' => out.push(format!("\\x{:02x}", u32::from(next))),
         '\u{80}'..='\u{ffff}' => out.push(format!("\\u{:04x}", u32::from(next))),
         _ => out.push(format!("\\U{:08x}", u32::from(next))),
@@ -167,6 +171,8 @@ impl Printer<'_> {
         if spec.minus {
             spec.zero = false;
         }
+        // There the flag is about the names of fields.
+        spec.plus &= !rest.starts_with('v');
         let Some(verb) = rest.chars().next() else {
             self.out.push("%!(NOVERB)")?;
             return Ok(rest);
@@ -276,16 +282,16 @@ impl Printer<'_> {
             'v' | 's' => self.padded(cut(text, spec), spec),
             'q' => {
                 let text = cut(text, spec);
-                let mut quoted = Sink::new();
+                let mut out = Sink::new();
                 let raw = std::str::from_utf8(text).ok().filter(|text| {
                     let fits = |next: char| next == '\t' || next != '`' && is_printed(next) && next != '\u{feff}';
                     spec.sharp && text.chars().all(fits)
                 });
                 match raw {
-                    Some(raw) => quoted.push(format!("`{raw}`"))?,
-                    None => quote(text, &mut quoted)?,
+                    Some(raw) => out.push(format!("`{raw}`"))?,
+                    None => quoted(text, &mut out, spec.plus)?,
                 }
-                self.padded(quoted.as_bytes(), spec)
+                self.padded(out.as_bytes(), spec)
             }
             'x' | 'X' => {
                 let limit = spec.precision.unwrap_or(text.len()).min(text.len());
@@ -345,7 +351,7 @@ impl Printer<'_> {
             'c' => text.char(next)?,
             'q' => {
                 text.push("'")?;
-                quote_char(next, '\'', &mut text)?;
+                quote_char(next, '\'', &mut text, spec.plus)?;
                 text.push("'")?;
             }
             _ => {

@@ -13,19 +13,19 @@ use std::time::SystemTime;
 use super::value::{Entries, List, Map, Of, Value};
 
 /// The longest text, in bytes: what a template renders, and any text on the way there.
-pub const LONGEST_TEXT: usize = 3 << 20;
+pub(crate) const LONGEST_TEXT: usize = 3 << 20;
 
 /// All texts on the way there together, in bytes.
-pub const ALL_TEXTS: usize = 16 << 20;
+pub(crate) const ALL_TEXTS: usize = 16 << 20;
 
 /// The elements of all lists and entries of all maps.
-pub const ALL_ELEMENTS: usize = 100_000;
+pub(crate) const ALL_ELEMENTS: usize = 100_000;
 
 /// Steps: an action, an argument, a turn of a loop; and some for each text that a function reads.
-pub const STEPS: u64 = 4_000_000;
+pub(crate) const STEPS: u64 = 4_000_000;
 
 /// How deep templates may call each other, and values be nested where that matters.
-pub const DEEPEST: usize = 100;
+pub(crate) const DEEPEST: usize = 100;
 
 /// How many bytes a function reads for the price of a step.
 const BYTES_PER_STEP: usize = 32;

@@ -126,8 +126,15 @@ pub(crate) fn float(text: &str) -> Option<f64> {
     if !unsigned.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
         return None;
     }
+    let between_digits = |(at, _): (usize, &str)| {
+        let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
+        at > 0 && is_digit(text.as_bytes().get(at - 1)) && is_digit(text.as_bytes().get(at + 1))
+    };
+    if !text.match_indices('_').all(between_digits) {
+        return None;
+    }
     // What is out of range is an error in Go and infinite in Rust.
-    text.parse::<f64>().ok().filter(|float| float.is_finite())
+    text.replace('_', "").parse::<f64>().ok().filter(|float| float.is_finite())
 }
 
 /// What follows `0x`: digits with a point, and the power of two.

@@ -34,7 +34,6 @@ pub(crate) enum Node {
 /// What `if`, `with` and `range` have in common.
 #[derive(Debug)]
 pub(crate) struct Branch {
-    pub(crate) span: Span,
     pub(crate) pipe: Pipe,
     pub(crate) body: Vec<Node>,
     pub(crate) otherwise: Vec<Node>,

@@ -169,9 +169,9 @@ impl Parser<'_> {
             }
             Keyword::Block => Some(self.block()?),
             Keyword::Template => Some(self.template()?),
-            Keyword::If => Some(Node::If(self.branch(span, "if")?)),
-            Keyword::With => Some(Node::With(self.branch(span, "with")?)),
-            Keyword::Range => Some(Node::Range(self.branch(span, "range")?)),
+            Keyword::If => Some(Node::If(self.branch("if")?)),
+            Keyword::With => Some(Node::With(self.branch("with")?)),
+            Keyword::Range => Some(Node::Range(self.branch("range")?)),
             Keyword::Break => {
                 self.close("{{break}}")?;
                 self.inside_range(&span, "break")?;
@@ -268,7 +268,7 @@ impl Parser<'_> {
         String::from_utf8(name).map_err(|_| self.wrong(&token.span, "the name is not UTF-8"))
     }
 
-    fn branch(&mut self, span: Span, context: &str) -> Result<Branch, TemplateError> {
+    fn branch(&mut self, context: &str) -> Result<Branch, TemplateError> {
         let visible = self.variables.len();
         let pipe = self.pipeline(context, &Kind::RightDelim)?;
         let loops = usize::from(context == "range");
@@ -278,11 +278,10 @@ impl Parser<'_> {
         let otherwise = match ending {
             Ending::End(_) => Vec::new(),
             Ending::Text => return Err(self.cut_off()),
-            Ending::Else(at) => self.otherwise(&at, context)?,
+            Ending::Else(_) => self.otherwise(context)?,
         };
         self.variables.truncate(visible);
         Ok(Branch {
-            span,
             pipe,
             body,
             otherwise,
@@ -290,7 +289,7 @@ impl Parser<'_> {
     }
 
     /// What follows `else`.
-    fn otherwise(&mut self, at: &Span, context: &str) -> Result<Vec<Node>, TemplateError> {
+    fn otherwise(&mut self, context: &str) -> Result<Vec<Node>, TemplateError> {
         let chained = match self.peek_word().kind {
             Kind::Keyword(Keyword::If) if context == "if" => Node::If,
             Kind::Keyword(Keyword::With) if context == "with" => Node::With,
@@ -308,7 +307,7 @@ impl Parser<'_> {
             }
         };
         self.next += 1;
-        let branch = self.deeper(|parser| parser.branch(at.clone(), context))?;
+        let branch = self.deeper(|parser| parser.branch(context))?;
         Ok(vec![chained(branch)])
     }
 

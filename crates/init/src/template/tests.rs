@@ -5,8 +5,9 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::*;
 
-const TABLES: [(&str, &str); 1] = [
+const TABLES: [(&str, &str); 2] = [
     ("sprig_table.tsv", include_str!("../../tests/data/sprig_table.tsv")),
+    ("more_sprig_table.tsv", include_str!("../../tests/data/more_sprig_table.tsv")),
 ];
 
 fn data() -> Data {
@@ -24,6 +25,14 @@ fn rendered(text: &str) -> Result<Vec<u8>, TemplateError> {
     Template::parse("t", text)?.render_bytes(&data(), now())
 }
 
+/// A row has an expression, or a whole template as text in quotes.
+fn template_of(row: &str) -> String {
+    match row.strip_prefix("template:") {
+        Some(quoted) => String::from_utf8(literal::text(&format!("\"{quoted}\"")).unwrap()).unwrap(),
+        None => format!("{{{{ {row} }}}}"),
+    }
+}
+
 /// What Go says is wrong, without where.
 fn cause(message: &str) -> &str {
     let message = message.trim_start_matches("!template: t:1:");
@@ -38,7 +47,7 @@ fn expressions_give_what_go_gives() {
             let [_, expression, expected] = row.split('\t').collect::<Vec<_>>()[..] else {
                 panic!("{table}, line {}: has not three columns", number + 1);
             };
-            let found = rendered(&format!("{{{{ {expression} }}}}"));
+            let found = rendered(&template_of(expression));
             let matches = match (&found, expected.starts_with('!')) {
                 (Ok(found), false) => STANDARD.decode(expected).is_ok_and(|expected| expected == *found),
                 (Err(_), true) => true,
