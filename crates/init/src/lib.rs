@@ -5,10 +5,15 @@
 //!
 //! - `template`: Go's `text/template`.
 //! - `sprig`: the functions that templates have beside Go's own; `moment` and `version` are what some of them know.
-//! - `yaml`: rendered text into objects, by the rules of YAML 1.1.
+//! - `yaml`: rendered text as values, by the rules of YAML 1.1.
+//! - `objects`: those values as objects, in the order in which they are created.
+//! - `kinds`: InitTarget and InitTemplate.
 #![forbid(unsafe_code)]
 
+pub mod kinds;
 mod moment;
+pub mod objects;
 mod sprig;
 pub mod template;
 mod version;
+pub mod yaml;

@@ -21,7 +21,7 @@ import (
 
 type data struct{ ClusterName, ClusterPath string }
 
-// Each expression is a line, in which \n stands for a line break where the whole template is given after "template:".
+// A line is an expression, or a whole template after "template:", as a text in quotes of Go.
 func expression(line string) string {
 	text := "{{ " + line + " }}"
 	if whole, ok := strings.CutPrefix(line, "template:"); ok {
@@ -39,10 +39,7 @@ func expression(line string) string {
 }
 
 func document(line string) string {
-	text, err := strconv.Unquote(`"` + line + `"`)
-	if err != nil {
-		return "!line " + err.Error()
-	}
+	text := strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\r`, "\r").Replace(line)
 	json, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
 		return "!" + strings.ReplaceAll(err.Error(), "\n", " ")

@@ -1,0 +1,85 @@
+//! The kinds of the group `initialization.kcp.io`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The version of both kinds.
+pub const API_VERSION: &str = "initialization.kcp.io/v1alpha1";
+
+/// Which workspace type is served, and from which sources.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InitTarget {
+    /// Its name, and the workspace that it is in.
+    pub metadata: Metadata,
+    /// What is wanted.
+    pub spec: TargetSpec,
+}
+
+/// A template that targets name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InitTemplate {
+    /// Its name, and the workspace that it is in.
+    pub metadata: Metadata,
+    /// What it is.
+    pub spec: TemplateSpec,
+}
+
+/// What is read of an object's metadata.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Metadata {
+    /// The name.
+    #[serde(default)]
+    pub name: String,
+    /// With `kcp.io/cluster`, the id of the workspace.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// What an InitTarget asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TargetSpec {
+    /// The type whose workspaces are initialized.
+    pub workspace_type_ref: WorkspaceTypeRef,
+    /// What is created in them, in this order.
+    pub sources: Vec<Source>,
+}
+
+/// A WorkspaceType.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkspaceTypeRef {
+    /// A workspace's path or cluster id; empty for the target's own workspace.
+    pub path: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// Where objects come from. The API takes one without any known source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Source {
+    /// An InitTemplate in the target's workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<TemplateRef>,
+}
+
+/// An InitTemplate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TemplateRef {
+    /// Its name.
+    pub name: String,
+}
+
+/// What an InitTemplate consists of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TemplateSpec {
+    /// The text of a template.
+    pub template: String,
+}
