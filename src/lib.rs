@@ -34,6 +34,8 @@ pub mod sync;
 pub mod model;
 
 pub mod engine;
+#[cfg(feature = "init")]
+pub mod init;
 pub mod leader;
 pub mod metrics;
 pub mod renewal;

@@ -37,6 +37,8 @@ fn main() -> ExitCode {
                 Err(error) => cli::fail(error.as_ref()),
             }
         }),
+        #[cfg(feature = "init")]
+        Ok(Invocation::Render(settings)) => return cli::render(&settings),
         Ok(Invocation::Help(text)) => return cli::print_help(text),
         Ok(Invocation::Print(text)) => return cli::print(&text),
         Err(error) => return cli::fail(&error),

@@ -38,6 +38,13 @@ pub(super) enum Command {
     Completion(super::pages::Shell),
     #[cfg(feature = "admin")]
     Manual,
+    /// `init` without a command of its own.
+    #[cfg(feature = "init")]
+    Init,
+    #[cfg(feature = "init")]
+    RenderHelp,
+    #[cfg(feature = "init")]
+    Render(Box<crate::init::Render>),
     CheckHelp,
     Check(Box<RunArgs>, Klog, LogFormat),
     RbacHelp,

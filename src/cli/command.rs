@@ -2,6 +2,8 @@
 
 use super::args::{Command, OF_ALL, flag, no_flag_of, run};
 use super::asks;
+#[cfg(feature = "init")]
+use super::init_args;
 use super::klog::{self, Klog};
 #[cfg(feature = "admin")]
 use super::pages::Shell;
@@ -9,10 +11,21 @@ use super::usage::UsageError;
 use crate::spelling;
 
 /// The words that a command line may begin with.
-#[cfg(feature = "admin")]
-const COMMANDS: [&str; 8] = ["run", "check", "gen", "prep", "completion", "man", "version", "help"];
-#[cfg(not(feature = "admin"))]
-const COMMANDS: [&str; 5] = ["run", "check", "gen", "version", "help"];
+const COMMANDS: &[&str] = &[
+    "run",
+    "check",
+    "gen",
+    #[cfg(feature = "admin")]
+    "prep",
+    #[cfg(feature = "admin")]
+    "completion",
+    #[cfg(feature = "admin")]
+    "man",
+    #[cfg(feature = "init")]
+    "init",
+    "version",
+    "help",
+];
 
 /// Reads the arguments after the program's name.
 pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
@@ -23,6 +36,8 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
             "run" => return run(rest.as_slice(), klog),
             "check" => return asks::check(rest.as_slice(), klog),
             "gen" => return generate(rest.as_slice(), klog),
+            #[cfg(feature = "init")]
+            "init" => return init_args::parse(rest.as_slice()),
             #[cfg(feature = "admin")]
             "prep" => return Ok(Command::Prep(rest.as_slice().to_vec(), klog)),
             #[cfg(feature = "admin")]
@@ -48,6 +63,8 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
                 Some("check") => Command::CheckHelp,
                 #[cfg(feature = "admin")]
                 Some("prep") => Command::PrepHelp,
+                #[cfg(feature = "init")]
+                Some("init") => Command::RenderHelp,
                 Some(other) => return Err(unknown_command(other)),
             },
             _ if klog.take(arg, &mut rest)? => continue,

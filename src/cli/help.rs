@@ -33,6 +33,19 @@ macro_rules! pages_line {
     };
 }
 
+#[cfg(feature = "init")]
+macro_rules! init_line {
+    () => {
+        "  init render print the objects that an InitTarget of kcp gives a workspace (edge-syncer init render --help)\n"
+    };
+}
+#[cfg(not(feature = "init"))]
+macro_rules! init_line {
+    () => {
+        ""
+    };
+}
+
 /// The help of the program.
 pub(super) const PROGRAM: &str = concat!(
     "\
@@ -47,6 +60,7 @@ Commands:
     "  gen rbac    print the roles that run needs at the hub or at the edge (edge-syncer gen rbac --help)
   check       say whether run would work with the same flags, point by point (edge-syncer check --help)
 ",
+    init_line!(),
     pages_line!(),
     "  version     print version, commit, target and date; -V or --version prints the version alone
   help        print this text, or with a command after it its flags; also -h, --help
@@ -141,6 +155,34 @@ Exit codes: 0 all good, 1 something will not work, 2 something is unknown, or wr
 
 The flags and the environment of run are taken too:
 
+";
+
+/// The help of `init` and of its only command.
+#[cfg(feature = "init")]
+pub(super) const INIT: &str = "\
+Usage: edge-syncer init render --target=FILE --cluster-name=ID --cluster-path=PATH [flags]
+
+Prints what kcp's init-agent would create in a workspace: the objects of an InitTarget, in the order in which they are
+created. Needs no server.
+
+Flags:
+  -f, --target FILE           file with an InitTarget, InitTemplates or both; - is stdin (repeatable; files may also stand
+                              alone)
+  --target-name NAME          which InitTarget, if the files have several
+  --cluster-name ID           cluster id of the workspace: .ClusterName in templates (required)
+  --cluster-path PATH         its full path, such as root:org:team: .ClusterPath in templates (required)
+  -o, --output FORMAT         yaml, or json for one List (default: yaml)
+
+Others:
+  -h, --help                  print this text
+  -V, --version               print the version
+
+Called by the name init-agent it needs no init: init-agent render.
+
+Example:
+  edge-syncer init render --target=dev.yaml --cluster-name=2abc --cluster-path=root:org:team
+
+Exit codes: 0 printed, 1 a template or what it renders is wrong, 2 wrong usage or unreadable file.
 ";
 
 const RBAC_USAGE: &str = "\

@@ -18,6 +18,8 @@ pub use crate::logging::LogFormat;
 use crate::logging::log_line;
 use crate::model::OneCluster;
 use crate::plan::{Bounds, Filter, is_label};
+#[cfg(feature = "init")]
+use crate::init::RenderError;
 #[cfg(feature = "admin")]
 use crate::spelling;
 use crate::systemd::Asked;
@@ -39,6 +41,8 @@ mod gen_args;
 mod gen_settings;
 pub mod heap;
 mod help;
+#[cfg(feature = "init")]
+mod init_args;
 mod klog;
 pub mod logger;
 #[cfg(feature = "admin")]
@@ -59,6 +63,10 @@ const GO_NAME: &str = "syncer";
 const PLUGIN_NAME: &str = "kubectl-kubestellar-syncer_gen";
 #[cfg(feature = "admin")]
 const PREP_PLUGIN_NAME: &str = "kubectl-kubestellar-prep_for_syncer";
+
+/// The name of kcp's init-agent, of which the role `init` takes the place.
+#[cfg(feature = "init")]
+const INIT_NAME: &str = "init-agent";
 
 /// The environment variable of the log filter.
 const LOG: &str = "EDGE_SYNCER_LOG";
@@ -81,6 +89,9 @@ pub enum Invocation {
     Check(Box<Settings>, LogFormat),
     /// Print roles.
     Rbac(Box<Settings>, RbacOptions),
+    /// Print the objects of an InitTarget.
+    #[cfg(feature = "init")]
+    Render(Box<crate::init::Render>),
     /// Print this text on stdout and exit with 0.
     Print(String),
     /// Print this text on stderr and exit with 2: no command was given.
@@ -100,6 +111,11 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, Usa
     #[cfg(feature = "admin")]
     if is_called(PREP_PLUGIN_NAME) {
         return words(args).and_then(|words| prepare(&words, Klog::default()));
+    }
+    #[cfg(feature = "init")]
+    if is_called(INIT_NAME) {
+        let as_command = |words: Vec<String>| [vec!["init".to_owned()], words].concat();
+        return words(args).and_then(|words| invocation(as_command(words), false));
     }
     let found = words(args).and_then(|words| invocation(words, is_go_name));
     found.map_err(|error| if is_go_name { error.seen_from(GO_NAME) } else { error })
@@ -131,6 +147,12 @@ fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, Us
             let settings = settings(*raw, klog).map_err(|error| error.seen_from(asks::RBAC))?;
             Invocation::Rbac(Box::new(settings), options)
         }
+        #[cfg(feature = "init")]
+        Command::Init => Invocation::Help(help::INIT),
+        #[cfg(feature = "init")]
+        Command::RenderHelp => Invocation::Print(help::INIT.to_owned()),
+        #[cfg(feature = "init")]
+        Command::Render(settings) => Invocation::Render(settings),
         #[cfg(feature = "admin")]
         Command::Gen(words, klog) => return generate(&words, klog),
         #[cfg(feature = "admin")]
@@ -308,6 +330,16 @@ pub fn start_log(settings: &Settings) -> Result<(), UsageError> {
 pub fn print(text: &str) -> ExitCode {
     let _ = write!(io::stdout().lock(), "{text}");
     ExitCode::SUCCESS
+}
+
+/// Prints the objects of an InitTarget.
+#[cfg(feature = "init")]
+pub fn render(settings: &crate::init::Render) -> ExitCode {
+    match crate::init::render(settings, logger::now()) {
+        Ok(text) => print(&text),
+        Err(RenderError::Unusable(why)) => fail(&UsageError::new(why).seen_from(init_args::RENDER)),
+        Err(error) => fail(&error),
+    }
 }
 
 /// Prints the help text where it was not asked for.
