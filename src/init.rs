@@ -157,7 +157,8 @@ impl Contents {
             ))),
             (Some(name), all) => {
                 let found = all.iter().find(|found| found.object.metadata.name == name);
-                found.ok_or_else(|| RenderError::Unusable(format!("--target-name {name:?}: the files have {}", names())))
+                found
+                    .ok_or_else(|| RenderError::Unusable(format!("--target-name {name:?}: the files have {}", names())))
             }
         }
     }
@@ -185,7 +186,11 @@ impl Contents {
 
 fn parsed<T: DeserializeOwned>(file: &str, object: Object) -> Result<Found<T>, RenderError> {
     let name = object.fields.get("metadata").and_then(|metadata| metadata.get("name"));
-    let named = format!("{} {}", object.kind(), name.and_then(Value::as_str).unwrap_or("without a name"));
+    let named = format!(
+        "{} {}",
+        object.kind(),
+        name.and_then(Value::as_str).unwrap_or("without a name")
+    );
     let (file, fields) = (file.to_owned(), object.fields);
     match serde_json::from_value(Value::Object(fields)) {
         Ok(object) => Ok(Found { file, object }),
@@ -229,7 +234,9 @@ mod tests {
 
     fn template(text: &str) -> String {
         let spec = json!({"template": text});
-        format!("---\nkind: InitTemplate\napiVersion: initialization.kcp.io/v1alpha1\nmetadata: {{name: base}}\nspec: {spec}\n")
+        format!(
+            "---\nkind: InitTemplate\napiVersion: initialization.kcp.io/v1alpha1\nmetadata: {{name: base}}\nspec: {spec}\n"
+        )
     }
 
     /// What is printed for these files, each with its name.
@@ -283,7 +290,11 @@ mod tests {
                 Some("x"),
                 "--target-name \"x\": the files have dev, other",
             ),
-            (&[("a", TARGET)], None, "a: InitTarget dev, sources[0]: there is no InitTemplate base"),
+            (
+                &[("a", TARGET)],
+                None,
+                "a: InitTarget dev, sources[0]: there is no InitTemplate base",
+            ),
             (
                 &[("a", TARGET), ("b", &fails)],
                 None,
@@ -296,7 +307,11 @@ mod tests {
             ),
             (&[("a", "- x")], None, "a: document 1, line 1: is a list, not a mapping"),
             (&[("a", &bare)], None, "a: InitTarget dev: missing field `spec`"),
-            (&[("a", TARGET), ("b", TARGET)], None, "b: InitTarget dev: is in a already"),
+            (
+                &[("a", TARGET), ("b", TARGET)],
+                None,
+                "b: InitTarget dev: is in a already",
+            ),
             (
                 &[("a", TARGET), ("b", &template("a: b: c"))],
                 None,

@@ -15,6 +15,9 @@ mod console;
 mod figures;
 #[path = "docs/flags.rs"]
 mod flags;
+#[cfg(feature = "init")]
+#[path = "docs/init.rs"]
+mod init;
 #[path = "docs/install.rs"]
 mod install;
 #[path = "docs/kcp.rs"]

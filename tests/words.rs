@@ -212,7 +212,10 @@ fn the_help_uses_the_words_of_the_field() {
 #[test]
 fn log_lines_and_messages_use_the_words_of_the_field() {
     let mut wrong = Vec::new();
-    for path in below(&root().join("src"), "rs") {
+    for path in ["src", "crates"]
+        .iter()
+        .flat_map(|folder| below(&root().join(folder), "rs"))
+    {
         let name = path.display().to_string();
         let is_test = name.contains("test") || name.ends_with("bench.rs") || name.ends_with("memory.rs");
         let checks = |line: &str| line.contains(".expect(");
@@ -228,7 +231,7 @@ fn log_lines_and_messages_use_the_words_of_the_field() {
 #[test]
 fn names_and_comments_in_the_code_use_the_words_of_the_field() {
     let mut wrong = Vec::new();
-    for path in ["src", "tests", "examples"]
+    for path in ["src", "crates", "tests", "examples"]
         .iter()
         .flat_map(|folder| below(&root().join(folder), "rs"))
     {

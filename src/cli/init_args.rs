@@ -75,7 +75,9 @@ fn render(args: &[String]) -> Result<Command, UsageError> {
         }
     };
     if files.is_empty() {
-        return Err(UsageError::new("--target is missing: name the files with the InitTarget and its templates"));
+        return Err(UsageError::new(
+            "--target is missing: name the files with the InitTarget and its templates",
+        ));
     }
     let given = |value: Option<String>, flag: &str, what: &str| {
         let value = value.filter(|value| !value.is_empty());
@@ -130,7 +132,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_one_line() {
         for (line, expected) in [
-            ("rendr", "init \"rendr\": must be render, did you mean render? (see edge-syncer init --help)"),
+            (
+                "rendr",
+                "init \"rendr\": must be render, did you mean render? (see edge-syncer init --help)",
+            ),
             (
                 "render",
                 "--target is missing: name the files with the InitTarget and its templates (see edge-syncer init render --help)",

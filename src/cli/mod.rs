@@ -14,12 +14,12 @@ use std::process::{self, ExitCode};
 use crate::cluster::access::{AccessError, AccessSource};
 use crate::cluster::claims::Claims;
 use crate::cluster::files;
+#[cfg(feature = "init")]
+use crate::init::RenderError;
 pub use crate::logging::LogFormat;
 use crate::logging::log_line;
 use crate::model::OneCluster;
 use crate::plan::{Bounds, Filter, is_label};
-#[cfg(feature = "init")]
-use crate::init::RenderError;
 #[cfg(feature = "admin")]
 use crate::spelling;
 use crate::systemd::Asked;

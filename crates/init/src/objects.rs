@@ -102,7 +102,11 @@ pub fn of_source<'t>(
     data: &Data,
     now: SystemTime,
 ) -> Result<Vec<Object>, SourceError> {
-    let source = target.spec.sources.get(index).and_then(|source| source.template.as_ref());
+    let source = target
+        .spec
+        .sources
+        .get(index)
+        .and_then(|source| source.template.as_ref());
     let name = &source.ok_or(SourceError::Unknown)?.name;
     let found = template(name).ok_or_else(|| SourceError::NoTemplate { template: name.clone() })?;
     of_template(name, &found.spec.template, data, now)
@@ -218,7 +222,10 @@ mod tests {
             ("Namespace", "v1", "h"),
             ("APIBinding", "apis.kcp.io/v1alpha1", "i"),
         ];
-        let text: String = rows.iter().map(|(kind, version, name)| document(kind, version, name)).collect();
+        let text: String = rows
+            .iter()
+            .map(|(kind, version, name)| document(kind, version, name))
+            .collect();
         let expected = ["f", "e", "d", "i", "c", "h", "a", "b", "g"];
         assert_eq!(objects(&text), Ok(expected.map(str::to_owned).to_vec()));
     }
@@ -230,7 +237,10 @@ mod tests {
         assert_eq!(objects("kind: List\napiVersion: v1\n"), Ok(vec![]));
         assert_eq!(
             objects("kind: List\napiVersion: v1\nitems: [{kind: A}]"),
-            Err("what template base renders, document 1, line 1: item 1 of the List: the object has no apiVersion".to_owned())
+            Err(
+                "what template base renders, document 1, line 1: item 1 of the List: the object has no apiVersion"
+                    .to_owned()
+            )
         );
     }
 

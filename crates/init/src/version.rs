@@ -41,10 +41,13 @@ impl Version {
         let found = form.captures(text).ok_or_else(wrong)?;
         let number = |index: usize| match group(&found, index).trim_start_matches('.') {
             "" => Ok(0),
-            digits => digits.parse::<u64>().map_err(|error| format!("Error parsing version segment: {error}")),
+            digits => digits
+                .parse::<u64>()
+                .map_err(|error| format!("Error parsing version segment: {error}")),
         };
         let prerelease = group(&found, 5).to_owned();
-        let leading_zero = |part: &str| part.len() > 1 && part.starts_with('0') && part.bytes().all(|b| b.is_ascii_digit());
+        let leading_zero =
+            |part: &str| part.len() > 1 && part.starts_with('0') && part.bytes().all(|b| b.is_ascii_digit());
         if prerelease.split('.').any(leading_zero) {
             return Err("Version segment starts with 0".to_owned());
         }

@@ -27,12 +27,18 @@ pub(crate) fn read(text: &str) -> Result<i64, String> {
         return Err(wrong());
     }
     while !rest.is_empty() {
-        let length = rest.find(|next: char| !next.is_ascii_digit() && next != '.').ok_or_else(wrong)?;
+        let length = rest
+            .find(|next: char| !next.is_ascii_digit() && next != '.')
+            .ok_or_else(wrong)?;
         let (number, after) = rest.split_at(length);
-        let end = after.find(|next: char| next.is_ascii_digit() || next == '.').unwrap_or(after.len());
+        let end = after
+            .find(|next: char| next.is_ascii_digit() || next == '.')
+            .unwrap_or(after.len());
         let (unit, after) = after.split_at(end);
         let (_, nanos) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
-        sum = scaled(number, *nanos).and_then(|part| sum.checked_add(part)).ok_or_else(wrong)?;
+        sum = scaled(number, *nanos)
+            .and_then(|part| sum.checked_add(part))
+            .ok_or_else(wrong)?;
         rest = after;
     }
     Ok(if text.starts_with('-') { -sum } else { sum })
@@ -45,7 +51,11 @@ fn scaled(number: &str, unit: i64) -> Option<i64> {
     }
     let whole: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
     let fraction: f64 = format!("0.{fraction}0").parse().ok()?;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "less than an hour")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "less than an hour"
+    )]
     let part = (fraction * unit as f64) as i64;
     whole.checked_mul(unit)?.checked_add(part)
 }

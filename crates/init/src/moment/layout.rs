@@ -190,7 +190,11 @@ fn written(moment: &Moment, chunk: Chunk) -> String {
         Chunk::Offset(utc_is_z, has_colon, parts) => offset(moment.offset, utc_is_z, has_colon, parts),
         Chunk::Fraction(count, trims, point) => {
             let digits = format!("{:09}", moment.nanos);
-            let digits: String = digits.chars().chain(std::iter::repeat('0')).take(count.min(9)).collect();
+            let digits: String = digits
+                .chars()
+                .chain(std::iter::repeat('0'))
+                .take(count.min(9))
+                .collect();
             let digits = if trims { digits.trim_end_matches('0') } else { &digits };
             match digits {
                 "" => String::new(),

@@ -90,7 +90,9 @@ impl Moment {
     }
 
     pub(crate) fn unix_nano(&self) -> i64 {
-        self.seconds.wrapping_mul(1_000_000_000).wrapping_add(i64::from(self.nanos))
+        self.seconds
+            .wrapping_mul(1_000_000_000)
+            .wrapping_add(i64::from(self.nanos))
     }
 
     /// Later by so many nanoseconds.
@@ -162,7 +164,11 @@ impl Civil {
         let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
         let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
         let shifted_month = (5 * day_of_year + 2) / 153;
-        let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+        let month = if shifted_month < 10 {
+            shifted_month + 3
+        } else {
+            shifted_month - 9
+        };
         Self {
             year: year_of_era + era * 400 + i64::from(month <= 2),
             month,

@@ -77,7 +77,11 @@ impl Found {
                 rest = after;
             }
             Chunk::UpperPm | Chunk::LowerPm => {
-                let (pm, am) = if chunk == Chunk::UpperPm { ("PM", "AM") } else { ("pm", "am") };
+                let (pm, am) = if chunk == Chunk::UpperPm {
+                    ("PM", "AM")
+                } else {
+                    ("pm", "am")
+                };
                 let is_pm = text.starts_with(pm);
                 self.is_pm = Some(is_pm);
                 rest = text.strip_prefix(if is_pm { pm } else { am })?;
@@ -184,7 +188,11 @@ mod tests {
         let rows = [
             ("2006-01-02", "2017-07-14", Some(1_499_990_400)),
             ("2006-01-02T15:04:05Z07:00", "2017-07-14T02:40:00Z", Some(1_500_000_000)),
-            ("2006-01-02T15:04:05Z07:00", "2017-07-14T04:40:00+02:00", Some(1_500_000_000)),
+            (
+                "2006-01-02T15:04:05Z07:00",
+                "2017-07-14T04:40:00+02:00",
+                Some(1_500_000_000),
+            ),
             ("Jan 2, 2006 at 3:04pm", "Jul 14, 2017 at 2:40am", Some(1_500_000_000)),
             ("2006-01-02", "2017-02-30", None),
             ("2006-01-02", "2017-13-01", None),

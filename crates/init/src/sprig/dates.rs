@@ -17,22 +17,30 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("now", &[], |args| Ok(time(now(args)))),
     Function::new("date", TEXT_ANY, |args| date(args, &args.str(0), 1, "UTC")),
     Function::new("dateInZone", IN_ZONE, |args| date(args, &args.str(0), 1, &args.str(2))),
-    Function::new("date_in_zone", IN_ZONE, |args| date(args, &args.str(0), 1, &args.str(2))),
+    Function::new("date_in_zone", IN_ZONE, |args| {
+        date(args, &args.str(0), 1, &args.str(2))
+    }),
     Function::new("htmlDate", ANY, |args| date(args, DAY, 0, "UTC")),
-    Function::new("htmlDateInZone", &[Type::Any, Type::Text], |args| date(args, DAY, 0, &args.str(1))),
+    Function::new("htmlDateInZone", &[Type::Any, Type::Text], |args| {
+        date(args, DAY, 0, &args.str(1))
+    }),
     Function::new("dateModify", TEXT_TIME, modified),
     Function::new("date_modify", TEXT_TIME, modified),
     Function::new("mustDateModify", TEXT_TIME, must_modified),
     Function::new("must_date_modify", TEXT_TIME, must_modified),
     Function::new("toDate", TEXTS, |args| {
-        Ok(time(read(&args.str(0), &args.str(1)).unwrap_or_else(|_| Moment::zero())))
+        Ok(time(
+            read(&args.str(0), &args.str(1)).unwrap_or_else(|_| Moment::zero()),
+        ))
     }),
     Function::new("mustToDate", TEXTS, |args| read(&args.str(0), &args.str(1)).map(time)),
     Function::new("unixEpoch", &[Type::Time], |args| {
         args.heap.text(moment(args, 0).unix().to_string())
     }),
     Function::new("ago", ANY, ago),
-    Function::new("duration", ANY, |args| args.heap.text(duration::written(seconds(args.value(0))))),
+    Function::new("duration", ANY, |args| {
+        args.heap.text(duration::written(seconds(args.value(0))))
+    }),
     Function::new("durationRound", ANY, rounded),
 ];
 

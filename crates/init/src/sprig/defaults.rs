@@ -9,7 +9,11 @@ const TEXT_ANY: &[Type] = &[Type::Text, Type::Any];
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::with_more("default", ANY, Type::Any, |args| {
         let given = args.value(1);
-        Ok(if given.is_empty() { args.value(0).clone() } else { given.clone() })
+        Ok(if given.is_empty() {
+            args.value(0).clone()
+        } else {
+            given.clone()
+        })
     }),
     Function::new("empty", ANY, |args| Ok(Value::Bool(args.value(0).is_empty()))),
     Function::with_more("coalesce", &[], Type::Any, |args| {

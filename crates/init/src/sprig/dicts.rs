@@ -178,7 +178,9 @@ fn copy(value: &Value, heap: &Heap) -> Answer {
         }
         Value::Map(map) => {
             let entries = map.entries.borrow();
-            let copies = entries.iter().map(|(key, value)| Ok((Rc::clone(key), copy(value, heap)?)));
+            let copies = entries
+                .iter()
+                .map(|(key, value)| Ok((Rc::clone(key), copy(value, heap)?)));
             let copies = heap.deeper(|| copies.collect::<Result<_, String>>())?;
             match map.of_texts {
                 true => heap.text_map(copies),

@@ -14,7 +14,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("sha1sum", TEXT, |args| sum(args, &digest::SHA1_FOR_LEGACY_USE_ONLY)),
     Function::new("sha256sum", TEXT, |args| sum(args, &digest::SHA256)),
     Function::new("sha512sum", TEXT, |args| sum(args, &digest::SHA512)),
-    Function::new("adler32sum", TEXT, |args| args.heap.text(adler32(args.text(0)).to_string())),
+    Function::new("adler32sum", TEXT, |args| {
+        args.heap.text(adler32(args.text(0)).to_string())
+    }),
     Function::new("b64enc", TEXT, |args| {
         args.heap.room(args.text(0).len() / 3 * 4)?;
         args.heap.text(STANDARD.encode(args.text(0)))
@@ -93,9 +95,10 @@ const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 fn base32(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for group in text.chunks(5) {
-        let bits = group.iter().enumerate().fold(0_u64, |bits, (index, byte)| {
-            bits | u64::from(*byte) << (32 - 8 * index)
-        });
+        let bits = group
+            .iter()
+            .enumerate()
+            .fold(0_u64, |bits, (index, byte)| bits | u64::from(*byte) << (32 - 8 * index));
         let digits = (group.len() * 8).div_ceil(5);
         for index in 0..8 {
             let digit = (bits >> (35 - 5 * index) & 31) as usize;
@@ -107,7 +110,11 @@ fn base32(text: &[u8]) -> Vec<u8> {
 
 /// The bytes, or where the text is wrong.
 fn base32_decoded(text: &[u8]) -> Result<Vec<u8>, usize> {
-    let text: Vec<u8> = text.iter().copied().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
+    let text: Vec<u8> = text
+        .iter()
+        .copied()
+        .filter(|byte| !matches!(byte, b'\n' | b'\r'))
+        .collect();
     let mut out = Vec::new();
     for (group_index, group) in text.chunks(8).enumerate() {
         let start = group_index * 8;

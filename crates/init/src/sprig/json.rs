@@ -176,7 +176,9 @@ fn from_json(args: &Args<'_>) -> Result<Value, Failure> {
         heap: args.heap,
         bound: &bound,
     };
-    let found = seed.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
+    let found = seed
+        .deserialize(&mut reader)
+        .and_then(|value| reader.end().map(|()| value));
     match (found, bound.take()) {
         (Ok(value), _) => Ok(value),
         (Err(_), Some(bound)) => Err(Failure::Bound(bound)),

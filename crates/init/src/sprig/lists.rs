@@ -10,8 +10,12 @@ const TWO: &[Type] = &[Type::Any, Type::Any];
 const INT_ANY: &[Type] = &[Type::Int, Type::Any];
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    Function::with_more("list", &[], Type::Any, |args| args.heap.list(Of::Any, args.all().to_vec())),
-    Function::with_more("tuple", &[], Type::Any, |args| args.heap.list(Of::Any, args.all().to_vec())),
+    Function::with_more("list", &[], Type::Any, |args| {
+        args.heap.list(Of::Any, args.all().to_vec())
+    }),
+    Function::with_more("tuple", &[], Type::Any, |args| {
+        args.heap.list(Of::Any, args.all().to_vec())
+    }),
     Function::new("first", ANY, first),
     Function::new("mustFirst", ANY, first),
     Function::new("last", ANY, last),

@@ -20,12 +20,18 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("add1", ANY, |args| folded(args.all(), 1, i64::wrapping_add)),
     Function::new("sub", TWO, |args| of_two(args, |a, b| Ok(a.wrapping_sub(b)))),
     Function::with_more("mul", ANY, Type::Any, |args| folded(args.all(), 1, i64::wrapping_mul)),
-    Function::new("div", TWO, |args| of_two(args, |a, b| divisible(a, b).map(|()| a.wrapping_div(b)))),
-    Function::new("mod", TWO, |args| of_two(args, |a, b| divisible(a, b).map(|()| a.wrapping_rem(b)))),
+    Function::new("div", TWO, |args| {
+        of_two(args, |a, b| divisible(a, b).map(|()| a.wrapping_div(b)))
+    }),
+    Function::new("mod", TWO, |args| {
+        of_two(args, |a, b| divisible(a, b).map(|()| a.wrapping_rem(b)))
+    }),
     Function::with_more("max", ANY, Type::Any, |args| folded(args.all(), i64::MIN, i64::max)),
     Function::with_more("biggest", ANY, Type::Any, |args| folded(args.all(), i64::MIN, i64::max)),
     Function::with_more("min", ANY, Type::Any, |args| folded(args.all(), i64::MAX, i64::min)),
-    Function::with_more("addf", &[], Type::Any, |args| decimal(0.0, args.all(), |a, b| Ok(a + b))),
+    Function::with_more("addf", &[], Type::Any, |args| {
+        decimal(0.0, args.all(), |a, b| Ok(a + b))
+    }),
     Function::new("add1f", ANY, |args| decimal(1.0, args.all(), |a, b| Ok(a + b))),
     Function::with_more("subf", ANY, Type::Any, |args| {
         decimal(cast::float(args.value(0)), args.from(1), |a, b| Ok(a - b))
@@ -40,8 +46,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
         })
     }),
     Function::with_more("maxf", ANY, Type::Any, |args| Ok(of_floats(args, larger))),
-    Function::with_more("minf", ANY, Type::Any, |args| Ok(of_floats(args, |a, b| -larger(-a, -b)))),
-    Function::new("floor", ANY, |args| Ok(Value::Float(cast::float(args.value(0)).floor()))),
+    Function::with_more("minf", ANY, Type::Any, |args| {
+        Ok(of_floats(args, |a, b| -larger(-a, -b)))
+    }),
+    Function::new("floor", ANY, |args| {
+        Ok(Value::Float(cast::float(args.value(0)).floor()))
+    }),
     Function::new("ceil", ANY, |args| Ok(Value::Float(cast::float(args.value(0)).ceil()))),
     Function::with_more("round", &[Type::Any, Type::Int], Type::Float, round),
     Function::new("until", &[Type::Int], |args| {
@@ -100,7 +110,11 @@ fn round(args: &Args<'_>) -> Answer {
     let places = i32::try_from(args.int(1)).unwrap_or(i32::MAX);
     let power = 10_f64.powi(places);
     let shifted = power * number;
-    let rounded = if shifted.fract() >= on { shifted.ceil() } else { shifted.floor() };
+    let rounded = if shifted.fract() >= on {
+        shifted.ceil()
+    } else {
+        shifted.floor()
+    };
     Ok(Value::Float(rounded / power))
 }
 

@@ -79,7 +79,10 @@ fn of(args: &Args<'_>, is_allowed: fn(u8) -> bool) -> Answer {
     };
     let mut text = Vec::with_capacity(count);
     while text.len() < count {
-        let allowed = bytes(256)?.into_iter().map(|byte| byte & 0x7f).filter(|byte| is_allowed(*byte));
+        let allowed = bytes(256)?
+            .into_iter()
+            .map(|byte| byte & 0x7f)
+            .filter(|byte| is_allowed(*byte));
         text.extend(allowed.take(count - text.len()));
     }
     args.heap.text(text)

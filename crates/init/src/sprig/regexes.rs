@@ -12,7 +12,11 @@ const THREE: &[Type] = &[Type::Text, Type::Text, Type::Text];
 const WITH_COUNT: &[Type] = &[Type::Text, Type::Text, Type::Int];
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    Function::new("regexMatch", TWO, |args| Ok(matches(args).unwrap_or(Value::Bool(false)))),
+    Function::new(
+        "regexMatch",
+        TWO,
+        |args| Ok(matches(args).unwrap_or(Value::Bool(false))),
+    ),
     Function::new("mustRegexMatch", TWO, matches),
     Function::new("regexFind", TWO, find),
     Function::new("mustRegexFind", TWO, find),
@@ -44,7 +48,8 @@ fn compiled(args: &Args<'_>) -> Result<Regex, String> {
     let wrong = |why: &str| format!("regexp: cannot use {pattern:?}: {why}");
     // What compiling and searching costs.
     args.heap.read((pattern.len() + 64) * 256)?;
-    args.heap.read(args.text(1).len().saturating_mul(pattern.len().min(64)))?;
+    args.heap
+        .read(args.text(1).len().saturating_mul(pattern.len().clamp(4, 64) * 2))?;
     let rewritten = rewrite::rewritten(&pattern).map_err(|why| wrong(&why))?;
     let mut builder = RegexBuilder::new(&rewritten);
     builder.size_limit(LARGEST).dfa_size_limit(LARGEST).nest_limit(100);
@@ -60,7 +65,8 @@ fn matches(args: &Args<'_>) -> Answer {
 
 fn find(args: &Args<'_>) -> Answer {
     let found = compiled(args)?;
-    args.heap.text(found.find(args.text(1)).map_or(&b""[..], |found| found.as_bytes()))
+    args.heap
+        .text(found.find(args.text(1)).map_or(&b""[..], |found| found.as_bytes()))
 }
 
 /// How many at most; a number below 0 stands for all.
@@ -70,7 +76,9 @@ fn limit(args: &Args<'_>) -> usize {
 
 fn find_all(args: &Args<'_>) -> Answer {
     let regex = compiled(args)?;
-    let found = go_matches(&regex, args.text(1)).take(limit(args)).map(|(start, end)| &args.text(1)[start..end]);
+    let found = go_matches(&regex, args.text(1))
+        .take(limit(args))
+        .map(|(start, end)| &args.text(1)[start..end]);
     let texts: Vec<Value> = found.map(|found| charged(args.heap, found)).collect::<Result<_, _>>()?;
     match texts.is_empty() {
         true => args.heap.nil_list(Of::Text),

@@ -94,7 +94,11 @@ fn escape<'t>(text: &'t str, out: &mut String, in_class: bool) -> Result<&'t str
         }
         '0'..='7' => {
             let most = if next == '0' { 3 } else { 0 };
-            let length = rest.bytes().take(most.max(3)).take_while(|digit| matches!(digit, b'0'..=b'7')).count();
+            let length = rest
+                .bytes()
+                .take(most.max(3))
+                .take_while(|digit| matches!(digit, b'0'..=b'7'))
+                .count();
             if next != '0' && length < 2 {
                 return Err(format!("invalid escape sequence: \\{next}"));
             }

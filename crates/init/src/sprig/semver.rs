@@ -10,7 +10,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
         Version::parse(&args.str(0)).map(|version| Value::Version(version.into()))
     }),
     Function::new("semverCompare", &[Type::Text, Type::Text], |args| {
-        args.heap.read((args.text(0).len() + args.text(1).len()) * 64 + 65_536)?;
+        args.heap
+            .read((args.text(0).len() + args.text(1).len()) * 64 + 65_536)?;
         version::fits(&args.str(0), &args.str(1)).map(Value::Bool)
     }),
 ];

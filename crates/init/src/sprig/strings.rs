@@ -1,5 +1,7 @@
 //! Functions on texts as a whole.
 
+use memchr::memmem;
+
 use super::cast;
 use crate::template::format;
 use crate::template::function::{Answer, Args, Function, Type};
@@ -26,7 +28,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         args.heap.text(text.strip_prefix(args.text(0)).unwrap_or(text))
     }),
     Function::new("contains", TEXTS, |args| {
-        Ok(Value::Bool(find(args.text(1), args.text(0)).is_some()))
+        Ok(Value::Bool(memmem::find(args.text(1), args.text(0)).is_some()))
     }),
     Function::new("hasPrefix", TEXTS, |args| {
         Ok(Value::Bool(args.text(1).starts_with(args.text(0))))
@@ -62,29 +64,22 @@ pub(super) const FUNCTIONS: &[Function] = &[
         args.heap.texts(parts)
     }),
     Function::new("split", TEXTS, |args| parts(args, args.text(1), usize::MAX)),
-    Function::new("splitn", &[Type::Text, Type::Int, Type::Text], |args| {
-        match usize::try_from(args.int(1)) {
+    Function::new(
+        "splitn",
+        &[Type::Text, Type::Int, Type::Text],
+        |args| match usize::try_from(args.int(1)) {
             Ok(0) => args.heap.text_map(Entries::new()),
             Ok(limit) => parts(args, args.text(2), limit),
             Err(_) => parts(args, args.text(2), usize::MAX),
-        }
-    }),
+        },
+    ),
 ];
 
-/// Where a text first has another.
-pub(super) fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
-    match (std::str::from_utf8(text), std::str::from_utf8(wanted)) {
-        (Ok(text), Ok(wanted)) => text.find(wanted),
-        _ if wanted.is_empty() => Some(0),
-        _ => text.windows(wanted.len()).position(|window| window == wanted),
-    }
-}
-
 /// The parts between separators, at most so many. An empty separator stands between all characters.
-pub(super) fn split<'t>(text: &'t [u8], separator: &[u8], limit: usize) -> Vec<&'t [u8]> {
+fn split<'t>(text: &'t [u8], separator: &[u8], limit: usize) -> Vec<&'t [u8]> {
     let mut parts = Vec::new();
-    let mut rest = text;
     if separator.is_empty() {
+        let mut rest = text;
         for chunk in text.utf8_chunks() {
             let widths = chunk.valid().chars().map(char::len_utf8);
             for width in widths.chain(chunk.invalid().iter().map(|_| 1)) {
@@ -99,12 +94,12 @@ pub(super) fn split<'t>(text: &'t [u8], separator: &[u8], limit: usize) -> Vec<&
         }
         return parts;
     }
-    while parts.len() + 1 < limit {
-        let Some(at) = find(rest, separator) else { break };
-        parts.push(&rest[..at]);
-        rest = &rest[at + separator.len()..];
+    let mut begin = 0;
+    for at in memmem::find_iter(text, separator).take(limit.saturating_sub(1)) {
+        parts.push(&text[begin..at]);
+        begin = at + separator.len();
     }
-    parts.push(rest);
+    parts.push(&text[begin..]);
     parts
 }
 
@@ -230,4 +225,3 @@ fn parts(args: &Args<'_>, text: &[u8], limit: usize) -> Answer {
     }
     args.heap.text_map(entries)
 }
-

@@ -22,7 +22,10 @@ fn parse(args: &Args<'_>) -> Answer {
     let (mut authority, mut path, mut opaque) = ("", rest, "");
     if !scheme.is_empty() && !rest.starts_with('/') && !rest.is_empty() {
         (opaque, path) = (rest, "");
-    } else if let Some(after) = rest.strip_prefix("//").filter(|after| !scheme.is_empty() || !after.starts_with('/')) {
+    } else if let Some(after) = rest
+        .strip_prefix("//")
+        .filter(|after| !scheme.is_empty() || !after.starts_with('/'))
+    {
         let end = after.find('/').unwrap_or(after.len());
         (authority, path) = after.split_at(end);
     }
@@ -114,7 +117,9 @@ fn join(args: &Args<'_>) -> Answer {
             Some(Value::Text(text)) => Ok(text.to_vec()),
             Some(other) => {
                 let kind = other.kind_name();
-                Err(format!("unable to parse {name} key, must be of type string, but {kind} found"))
+                Err(format!(
+                    "unable to parse {name} key, must be of type string, but {kind} found"
+                ))
             }
         }
     };
@@ -126,7 +131,9 @@ fn join(args: &Args<'_>) -> Answer {
         let _ = write!(out, "{scheme}:");
     }
     if opaque.is_empty() {
-        if !(scheme.is_empty() && host.is_empty() && user.is_empty()) && !(host.is_empty() && path.is_empty() && user.is_empty()) {
+        if !(scheme.is_empty() && host.is_empty() && user.is_empty())
+            && !(host.is_empty() && path.is_empty() && user.is_empty())
+        {
             if !host.is_empty() || path.is_empty() || !user.is_empty() || path.starts_with(b"/") {
                 out.push_str("//");
             }

@@ -18,14 +18,24 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("kebabcase", TEXT, |args| args.heap.text(joined(&args.str(0), '-'))),
     Function::new("abbrev", &[Type::Int, Type::Text], |args| {
         let (width, text) = (args.int(0), args.text(1));
-        args.heap.text(if width < 4 { text.to_vec() } else { abbreviated(text, 0, width) })
+        args.heap.text(if width < 4 {
+            text.to_vec()
+        } else {
+            abbreviated(text, 0, width)
+        })
     }),
     Function::new("abbrevboth", &[Type::Int, Type::Int, Type::Text], |args| {
         let (left, right, text) = (args.int(0), args.int(1), args.text(2));
         let is_too_narrow = right < 4 || left > 0 && right < 7;
-        args.heap.text(if is_too_narrow { text.to_vec() } else { abbreviated(text, left, right) })
+        args.heap.text(if is_too_narrow {
+            text.to_vec()
+        } else {
+            abbreviated(text, left, right)
+        })
     }),
-    Function::new("wrap", &[Type::Int, Type::Text], |args| wrap(args, args.text(1), b"", false)),
+    Function::new("wrap", &[Type::Int, Type::Text], |args| {
+        wrap(args, args.text(1), b"", false)
+    }),
     Function::new("wrapWith", &[Type::Int, Type::Text, Type::Text], |args| {
         wrap(args, args.text(2), args.text(1), true)
     }),
@@ -45,7 +55,11 @@ fn upper_of(next: char) -> char {
 
 fn lower_of(next: char) -> char {
     // The only letter that becomes two.
-    if next == '\u{130}' { 'i' } else { single(next, next.to_lowercase()) }
+    if next == '\u{130}' {
+        'i'
+    } else {
+        single(next, next.to_lowercase())
+    }
 }
 
 fn mapped(args: &Args<'_>, map: fn(char) -> char) -> String {
@@ -76,7 +90,11 @@ fn untitle(text: &str) -> String {
             begins = true;
             return next;
         }
-        if std::mem::take(&mut begins) { lower_of(next) } else { next }
+        if std::mem::take(&mut begins) {
+            lower_of(next)
+        } else {
+            next
+        }
     });
     small.collect()
 }
@@ -205,7 +223,9 @@ fn is_letter(next: char) -> bool {
 /// The first word of a text, and the rest.
 fn next_word(text: &str) -> (Word, &str, &str) {
     let mut chars = text.chars();
-    let Some(first) = chars.next() else { return (Word::None, "", "") };
+    let Some(first) = chars.next() else {
+        return (Word::None, "", "");
+    };
     let run = |belongs: fn(char) -> bool| text.find(|next| !belongs(next)).unwrap_or(text.len());
     let (word, length) = match first {
         _ if is_connector(first) => (Word::Connector, run(is_connector)),
@@ -299,7 +319,10 @@ fn push_lower(out: &mut String, kind: Word, word: &str, connector: char) {
         out.push_str(word);
         return;
     }
-    out.extend(word.chars().map(|next| if is_connector(next) { connector } else { lower_of(next) }));
+    out.extend(
+        word.chars()
+            .map(|next| if is_connector(next) { connector } else { lower_of(next) }),
+    );
 }
 
 /// A text cut to a width in bytes, with dots where something is left out.

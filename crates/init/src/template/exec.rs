@@ -316,7 +316,9 @@ impl<'a> Rendering<'a> {
         let given = arguments.len() + usize::from(last.is_some());
         let wanted = function.takes.len();
         if function.more.is_some() && given < wanted {
-            return Err(format!("wrong number of args for {name}: want at least {wanted} got {given}"));
+            return Err(format!(
+                "wrong number of args for {name}: want at least {wanted} got {given}"
+            ));
         }
         if function.more.is_none() && given != wanted {
             return Err(format!("wrong number of args for {name}: want {wanted} got {given}"));
@@ -326,7 +328,14 @@ impl<'a> Rendering<'a> {
             Run::And => return self.until(dot, arguments, last, false),
             Run::Or => return self.until(dot, arguments, last, true),
         };
-        let expected = |index: usize| function.takes.get(index).copied().or(function.more).unwrap_or(Type::Any);
+        let expected = |index: usize| {
+            function
+                .takes
+                .get(index)
+                .copied()
+                .or(function.more)
+                .unwrap_or(Type::Any)
+        };
         let mut values = Vec::with_capacity(given);
         for (index, argument) in arguments.iter().enumerate() {
             values.push(self.argument(dot, argument, expected(index))?);

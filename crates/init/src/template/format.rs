@@ -192,7 +192,9 @@ impl Printer<'_> {
 
     /// `[3]`: the value that comes next.
     fn argument_number<'t>(&mut self, text: &'t str) -> &'t str {
-        let Some(inner) = text.strip_prefix('[') else { return text };
+        let Some(inner) = text.strip_prefix('[') else {
+            return text;
+        };
         self.reordered = true;
         let Some((digits, after)) = inner.split_once(']') else {
             self.is_good = false;
@@ -303,7 +305,11 @@ impl Printer<'_> {
                     if spec.sharp && (index == 0 || spec.space) {
                         hex.push(format!("0{verb}"))?;
                     }
-                    hex.push(if verb == 'x' { format!("{byte:02x}") } else { format!("{byte:02X}") })?;
+                    hex.push(if verb == 'x' {
+                        format!("{byte:02x}")
+                    } else {
+                        format!("{byte:02X}")
+                    })?;
                 }
                 self.padded(hex.as_bytes(), spec)
             }
@@ -336,7 +342,11 @@ impl Printer<'_> {
             // Zeros take the place of spaces, but for the sign. A prefix does not count, as in Go.
             least = spec.width.unwrap_or(0).saturating_sub(sign.len());
         }
-        let prefix = if verb == 'o' && digits.starts_with('0') { "" } else { prefix };
+        let prefix = if verb == 'o' && digits.starts_with('0') {
+            ""
+        } else {
+            prefix
+        };
         let zeros = "0".repeat(least.saturating_sub(digits.len()));
         let prefix = if verb == 'o' && !zeros.is_empty() { "" } else { prefix };
         let text = format!("{sign}{prefix}{zeros}{digits}");
@@ -370,9 +380,17 @@ impl Printer<'_> {
         if let Some(special) = print::special(number) {
             let name = special.trim_start_matches(['+', '-']);
             let sign = if number.is_nan() && sign == "-" { "" } else { sign };
-            let sign = if number == f64::INFINITY && sign.is_empty() && spec.plus { "+" } else { sign };
+            let sign = if number == f64::INFINITY && sign.is_empty() && spec.plus {
+                "+"
+            } else {
+                sign
+            };
             // Only `%v` and `%g` of plain infinity have its sign.
-            let sign = if number == f64::INFINITY && sign.is_empty() { "+" } else { sign };
+            let sign = if number == f64::INFINITY && sign.is_empty() {
+                "+"
+            } else {
+                sign
+            };
             let text = format!("{sign}{name}");
             return self.padded(text.as_bytes(), Spec { zero: false, ..spec });
         }
@@ -386,7 +404,11 @@ impl Printer<'_> {
             },
             _ => return self.bad(&Value::Float(number), verb),
         };
-        let text = if matches!(verb, 'E' | 'G') { text.to_uppercase() } else { text };
+        let text = if matches!(verb, 'E' | 'G') {
+            text.to_uppercase()
+        } else {
+            text
+        };
         let width = spec.width.unwrap_or(0).saturating_sub(sign.len() + text.len());
         let zeros = if spec.zero { "0".repeat(width) } else { String::new() };
         let text = format!("{sign}{zeros}{text}");
@@ -440,7 +462,12 @@ fn cut(text: &[u8], spec: Spec) -> &[u8] {
     let mut length = 0;
     let mut count = 0;
     for chunk in text.utf8_chunks() {
-        for width in chunk.valid().chars().map(char::len_utf8).chain(chunk.invalid().iter().map(|_| 1)) {
+        for width in chunk
+            .valid()
+            .chars()
+            .map(char::len_utf8)
+            .chain(chunk.invalid().iter().map(|_| 1))
+        {
             if count == limit {
                 return &text[..length];
             }
@@ -475,7 +502,11 @@ fn general(number: f64, precision: usize) -> String {
     let most = i64::try_from(precision).unwrap_or(i64::MAX);
     let shortest = i64::try_from(print::shortest(number).0.len()).unwrap_or(i64::MAX);
     // Go takes fewer digits for the bound if the number has no more.
-    let bound = if most > shortest && shortest > power { shortest } else { most };
+    let bound = if most > shortest && shortest > power {
+        shortest
+    } else {
+        most
+    };
     if power < -4 || power >= bound {
         return format!("{}e{exponent}", trim(digits));
     }

@@ -142,7 +142,9 @@ impl<'a> Args<'a> {
 pub(crate) fn named(name: &str) -> Option<&'static Function> {
     let tables = std::iter::once(&builtins::FUNCTIONS).chain(&sprig::TABLES);
     // Sprig's come last, and take the place of Go's own.
-    tables.rev().find_map(|table| table.iter().find(|function| function.name == name))
+    tables
+        .rev()
+        .find_map(|table| table.iter().find(|function| function.name == name))
 }
 
 /// Why there is no such function.

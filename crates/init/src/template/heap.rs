@@ -109,7 +109,9 @@ impl Heap {
     pub(crate) fn elements(&self, count: usize) -> Result<(), String> {
         let used = self.elements.get().saturating_add(count);
         if used > ALL_ELEMENTS {
-            return Err(format!("the template's lists and maps have more than {ALL_ELEMENTS} elements"));
+            return Err(format!(
+                "the template's lists and maps have more than {ALL_ELEMENTS} elements"
+            ));
         }
         self.elements.set(used);
         Ok(())

@@ -52,12 +52,21 @@ pub(crate) fn number(text: &str) -> Result<Number, String> {
         return Ok(of_int(int));
     }
     let wrong = || format!("illegal number syntax: {text:?}");
-    let is_hex = text.trim_start_matches(['+', '-']).to_ascii_lowercase().starts_with("0x");
+    let is_hex = text
+        .trim_start_matches(['+', '-'])
+        .to_ascii_lowercase()
+        .starts_with("0x");
     if !is_hex && !text.contains(['.', 'e', 'E']) {
-        return Err(match text.trim_start_matches(['+', '-']).bytes().all(|digit| digit.is_ascii_digit()) {
-            true => format!("integer overflow: {text:?}"),
-            false => wrong(),
-        });
+        return Err(
+            match text
+                .trim_start_matches(['+', '-'])
+                .bytes()
+                .all(|digit| digit.is_ascii_digit())
+            {
+                true => format!("integer overflow: {text:?}"),
+                false => wrong(),
+            },
+        );
     }
     let float = float(text).ok_or_else(wrong)?;
     Ok(Number {
@@ -77,7 +86,10 @@ fn of_int(int: i64) -> Number {
 }
 
 /// A float as an integer, if that loses nothing.
-#[expect(clippy::cast_possible_truncation, reason = "within the bounds it cannot be truncated")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "within the bounds it cannot be truncated"
+)]
 fn whole(float: f64) -> Option<i64> {
     let is_whole = float.fract() == 0.0 && (-9.2e18..9.2e18).contains(&float);
     is_whole.then_some(float as i64)
@@ -112,13 +124,17 @@ fn underscores_fit(text: &str) -> bool {
 /// A float as `strconv.ParseFloat` reads it.
 pub(crate) fn float(text: &str) -> Option<f64> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if unsigned.len() > 1 && unsigned[..2.min(unsigned.len())].eq_ignore_ascii_case("0x") {
-        let float = hex_float(&unsigned[2..])?;
+    if let Some(digits) = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X")) {
+        let float = hex_float(digits)?;
         return Some(if text.starts_with('-') { -float } else { float });
     }
     let special = unsigned.to_ascii_lowercase();
     if matches!(special.as_str(), "inf" | "infinity") {
-        return Some(if text.starts_with('-') { f64::NEG_INFINITY } else { f64::INFINITY });
+        return Some(if text.starts_with('-') {
+            f64::NEG_INFINITY
+        } else {
+            f64::INFINITY
+        });
     }
     if special == "nan" && unsigned.len() == text.len() {
         return Some(f64::NAN);
@@ -134,7 +150,10 @@ pub(crate) fn float(text: &str) -> Option<f64> {
         return None;
     }
     // What is out of range is an error in Go and infinite in Rust.
-    text.replace('_', "").parse::<f64>().ok().filter(|float| float.is_finite())
+    text.replace('_', "")
+        .parse::<f64>()
+        .ok()
+        .filter(|float| float.is_finite())
 }
 
 /// What follows `0x`: digits with a point, and the power of two.
@@ -239,7 +258,11 @@ mod tests {
             ("`a\\t\r\n`", Ok(b"a\\t\n")),
         ];
         for (quoted, expected) in rows {
-            assert_eq!(text(quoted).map_err(|_| ()).as_deref(), expected.as_ref().copied(), "{quoted}");
+            assert_eq!(
+                text(quoted).map_err(|_| ()).as_deref(),
+                expected.as_ref().copied(),
+                "{quoted}"
+            );
         }
     }
 }

@@ -29,6 +29,8 @@ pub(crate) mod print;
 pub(crate) mod value;
 
 #[cfg(test)]
+mod fuzz_tests;
+#[cfg(test)]
 mod tests;
 
 /// What a template is rendered for.

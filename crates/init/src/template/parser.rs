@@ -281,11 +281,7 @@ impl Parser<'_> {
             Ending::Else(_) => self.otherwise(context)?,
         };
         self.variables.truncate(visible);
-        Ok(Branch {
-            pipe,
-            body,
-            otherwise,
-        })
+        Ok(Branch { pipe, body, otherwise })
     }
 
     /// What follows `else`.

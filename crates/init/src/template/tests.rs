@@ -7,7 +7,10 @@ use super::*;
 
 const TABLES: [(&str, &str); 2] = [
     ("sprig_table.tsv", include_str!("../../tests/data/sprig_table.tsv")),
-    ("more_sprig_table.tsv", include_str!("../../tests/data/more_sprig_table.tsv")),
+    (
+        "more_sprig_table.tsv",
+        include_str!("../../tests/data/more_sprig_table.tsv"),
+    ),
 ];
 
 fn data() -> Data {
@@ -57,10 +60,16 @@ fn expressions_give_what_go_gives() {
                 let found = found.map(|found| String::from_utf8_lossy(&found).into_owned());
                 let expected = match expected.strip_prefix('!') {
                     Some(_) => cause(expected).to_owned(),
-                    None => format!("{:?}", String::from_utf8_lossy(&STANDARD.decode(expected).unwrap_or_default())),
+                    None => format!(
+                        "{:?}",
+                        String::from_utf8_lossy(&STANDARD.decode(expected).unwrap_or_default())
+                    ),
                 };
                 let found = found.map_err(|error| error.to_string());
-                failed.push(format!("{table}, line {}: {expression}\n  {found:?}\n  expected {expected}", number + 1));
+                failed.push(format!(
+                    "{table}, line {}: {expression}\n  {found:?}\n  expected {expected}",
+                    number + 1
+                ));
             }
         }
     }

@@ -18,10 +18,7 @@ struct Open {
 
 enum Kind {
     List(Vec<Value>),
-    Mapping {
-        entries: Map<String, Value>,
-        key: Key,
-    },
+    Mapping { entries: Map<String, Value>, key: Key },
 }
 
 /// Where in an entry of a mapping.
@@ -59,7 +56,9 @@ pub(super) fn all(text: &str, first: usize, line: usize, room: &mut usize) -> Re
         match next {
             Ok((event, span)) => {
                 let line = composer.line(&span);
-                composer.event(event, &span, line).map_err(|message| composer.wrong(line, message))?;
+                composer
+                    .event(event, &span, line)
+                    .map_err(|message| composer.wrong(line, message))?;
             }
             Err(error) => {
                 let line = composer.first_line + error.marker().line() - 1;
@@ -94,7 +93,11 @@ impl Composer<'_> {
 
     fn wrong(&self, line: usize, message: String) -> DocumentError {
         let document = self.number;
-        DocumentError { document, line, message }
+        DocumentError {
+            document,
+            line,
+            message,
+        }
     }
 
     fn event(&mut self, event: Event<'_>, span: &Span, line: usize) -> Result<(), String> {
@@ -145,7 +148,12 @@ impl Composer<'_> {
         }
         match self.room.checked_sub(count) {
             Some(room) => *self.room = room,
-            None => return Err(format!("more than {} values, with what aliases repeat", super::MOST_VALUES)),
+            None => {
+                return Err(format!(
+                    "more than {} values, with what aliases repeat",
+                    super::MOST_VALUES
+                ));
+            }
         }
         Ok(())
     }

@@ -108,7 +108,8 @@ fn is_blank_or_comment(text: &str) -> bool {
 
 /// Whether there are only blank lines, comments and directives.
 fn is_empty(text: &str) -> bool {
-    text.lines().all(|line| is_blank_or_comment(line) || line.starts_with('%'))
+    text.lines()
+        .all(|line| is_blank_or_comment(line) || line.starts_with('%'))
 }
 
 #[cfg(test)]

@@ -27,7 +27,10 @@ pub(super) fn tagged(tag: &str, text: &str) -> Result<Value, String> {
             let bytes = STANDARD.decode(digits).map_err(|_| wrong())?;
             Ok(Value::String(String::from_utf8(bytes).map_err(|_| wrong())?))
         }
-        "int" => plain(text).ok().filter(|value| value.is_i64() || value.is_u64()).ok_or_else(wrong),
+        "int" => plain(text)
+            .ok()
+            .filter(|value| value.is_i64() || value.is_u64())
+            .ok_or_else(wrong),
         "float" => plain(text).ok().filter(Value::is_number).ok_or_else(wrong),
         "bool" => plain(text).ok().filter(Value::is_boolean).ok_or_else(wrong),
         "null" => plain(text).ok().filter(Value::is_null).ok_or_else(wrong),

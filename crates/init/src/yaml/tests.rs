@@ -7,7 +7,10 @@ use super::*;
 
 const TABLES: [(&str, &str); 2] = [
     ("yaml_table.tsv", include_str!("../../tests/data/yaml_table.tsv")),
-    ("more_yaml_table.tsv", include_str!("../../tests/data/more_yaml_table.tsv")),
+    (
+        "more_yaml_table.tsv",
+        include_str!("../../tests/data/more_yaml_table.tsv"),
+    ),
 ];
 
 /// Documents of which more is read than by Go, and one of which Go drops a part without a word.
@@ -55,7 +58,9 @@ fn rows() -> Vec<(String, String, Option<Value>)> {
                 Some((_, expected)) => expected.unwrap_or("!"),
                 None => expected,
             };
-            let expected = serde_json::from_str(expected).ok().filter(|_| !expected.starts_with('!'));
+            let expected = serde_json::from_str(expected)
+                .ok()
+                .filter(|_| !expected.starts_with('!'));
             rows.push((format!("{table}, line {}", number + 1), document, expected));
         }
     }
@@ -127,7 +132,9 @@ fn what_aliases_multiply_is_bounded() {
     let error = documents(&text).unwrap_err();
     assert!(error.message.starts_with("more than 200000 values"), "{error}");
     let deep = "a: &a0 [x]\n".to_owned()
-        + &(1..200).map(|level| format!("b{level}: &a{level} [*a{}]\n", level - 1)).collect::<String>();
+        + &(1..200)
+            .map(|level| format!("b{level}: &a{level} [*a{}]\n", level - 1))
+            .collect::<String>();
     assert!(documents(&deep).is_err());
     assert!(documents(&("[".repeat(100_000))).is_err());
     assert!(documents(&("{a: ".repeat(100_000))).is_err());
