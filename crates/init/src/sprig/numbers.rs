@@ -125,8 +125,8 @@ fn to_decimal(args: &Args<'_>) -> Answer {
 }
 
 /// How many numbers there are from one to before another.
-fn count(start: i64, stop: i64, step: i64) -> usize {
-    let distance = i128::from(stop) - i128::from(start);
+fn count(start: i64, bound: i64, step: i64) -> usize {
+    let distance = i128::from(bound) - i128::from(start);
     let is_backwards = distance < 0;
     if distance == 0 || step == 0 || is_backwards != (step < 0) {
         return 0;
@@ -135,14 +135,14 @@ fn count(start: i64, stop: i64, step: i64) -> usize {
     usize::try_from(distance.unsigned_abs().div_ceil(step)).unwrap_or(usize::MAX)
 }
 
-fn range(args: &Args<'_>, start: i64, stop: i64, step: i64) -> Result<Vec<i64>, String> {
-    let count = count(start, stop, step);
+fn range(args: &Args<'_>, start: i64, bound: i64, step: i64) -> Result<Vec<i64>, String> {
+    let count = count(start, bound, step);
     args.heap.elements(count)?;
     Ok((0..).take(count).map(|index: i64| start + index * step).collect())
 }
 
-fn numbers(args: &Args<'_>, start: i64, stop: i64, step: i64) -> Answer {
-    let numbers = range(args, start, stop, step)?;
+fn numbers(args: &Args<'_>, start: i64, bound: i64, step: i64) -> Answer {
+    let numbers = range(args, start, bound, step)?;
     args.heap.list(Of::Int, numbers.into_iter().map(Value::int).collect())
 }
 
@@ -157,8 +157,8 @@ fn seq(args: &Args<'_>) -> Answer {
         return args.heap.text("");
     }
     // To the end, which counts.
-    let stop = end.saturating_add(if end < start { -1 } else { 1 });
-    let numbers = range(args, start, stop, step)?;
+    let bound = end.saturating_add(if end < start { -1 } else { 1 });
+    let numbers = range(args, start, bound, step)?;
     let texts: Vec<String> = numbers.iter().map(i64::to_string).collect();
     args.heap.text(texts.join(" "))
 }

@@ -17,7 +17,7 @@ fn parse(args: &Args<'_>) -> Answer {
         return Err(wrong("net/url: invalid control character in URL"));
     }
     let (rest, fragment) = text.split_once('#').unwrap_or((&text, ""));
-    let (scheme, rest) = scheme(rest).map_err(|why| wrong(why))?;
+    let (scheme, rest) = scheme(rest).map_err(wrong)?;
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (mut authority, mut path, mut opaque) = ("", rest, "");
     if !scheme.is_empty() && !rest.starts_with('/') && !rest.is_empty() {

@@ -346,7 +346,7 @@ impl<'a> Rendering<'a> {
         self.at(span);
         let read = values.iter().map(|value| match value {
             Value::Text(text) => text.len(),
-            Value::List(list) => list.items.len() * 32,
+            Value::List(elements) => elements.items.len() * 32,
             _ => 0,
         });
         self.heap.read(read.sum())?;

@@ -140,13 +140,13 @@ impl Lexer<'_> {
 
     /// From after the left delimiter to after the right one. Whether that trims what follows.
     fn action(&mut self, delim: usize, marked: bool) -> Result<bool, String> {
-        let marker = if marked { 2 } else { 0 };
-        if self.rest()[marker..].starts_with(LEFT_COMMENT) {
-            self.skip(marker);
+        let skipped = if marked { 2 } else { 0 };
+        if self.rest()[skipped..].starts_with(LEFT_COMMENT) {
+            self.skip(skipped);
             return self.comment();
         }
         self.push(Kind::LeftDelim, delim);
-        self.skip(marker);
+        self.skip(skipped);
         let mut depth = 0_usize;
         loop {
             if let Some(trims) = self.right_delim() {

@@ -62,7 +62,7 @@ pub(super) fn all(text: &str, first: usize, line: usize, room: &mut usize) -> Re
             }
             Err(error) => {
                 let line = composer.first_line + error.marker().line() - 1;
-                return Err(composer.wrong(line, error.info().to_string()));
+                return Err(composer.wrong(line, error.info().clone()));
             }
         }
     }
