@@ -121,22 +121,21 @@ mod tests {
     #[test]
     fn durations_are_read_and_written() {
         let rows = [
-            ("1h2m3s", Ok("1h2m3s")),
-            ("90s", Ok("1m30s")),
-            ("-1.5h", Ok("-1h30m0s")),
-            ("1500ms", Ok("1.5s")),
-            ("15us", Ok("15µs")),
-            ("0", Ok("0s")),
-            ("", Err(())),
-            ("1", Err(())),
-            ("1x", Err(())),
-            ("é", Err(())),
-            ("99999999h", Err(())),
+            ("1h2m3s", Some("1h2m3s")),
+            ("90s", Some("1m30s")),
+            ("-1.5h", Some("-1h30m0s")),
+            ("1500ms", Some("1.5s")),
+            ("15us", Some("15µs")),
+            ("0", Some("0s")),
+            ("", None),
+            ("1", None),
+            ("1x", None),
+            ("é", None),
+            ("99999999h", None),
         ];
         for (text, expected) in rows {
-            let expected: Result<&str, ()> = expected;
-            let found = read(text).map(written).map_err(|_| ());
-            assert_eq!(found.as_deref().map_err(|()| ()), expected.map_err(|()| ()), "{text}");
+            let found = read(text).map(written).ok();
+            assert_eq!(found.as_deref(), expected, "{text}");
         }
     }
 }

@@ -107,8 +107,8 @@ pub(super) fn next_chunk(layout: &str) -> (&str, Option<Chunk>, &str) {
             return (&layout[..at], Some(chunk), &rest[length..]);
         }
         // `_2006` is a year after an underscore.
-        if rest.starts_with("_2006") {
-            return (&layout[..=at], Some(Chunk::LongYear), &rest[5..]);
+        if let Some(after) = rest.strip_prefix("_2006") {
+            return (&layout[..=at], Some(Chunk::LongYear), after);
         }
     }
     (layout, None, "")

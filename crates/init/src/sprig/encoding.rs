@@ -56,15 +56,12 @@ fn base64_decoded(args: &Args<'_>) -> Answer {
             at.push(index);
         }
     }
-    match STANDARD_OF_GO.decode(&text) {
-        Ok(bytes) => args.heap.text(bytes),
-        Err(_) => {
-            // Sprig gives the words of the error as the result.
-            let wrong = first_wrong(&text);
-            let byte = at.get(wrong).copied().unwrap_or(args.text(0).len());
-            args.heap.text(format!("illegal base64 data at input byte {byte}"))
-        }
+    if let Ok(bytes) = STANDARD_OF_GO.decode(&text) {
+        return args.heap.text(bytes);
     }
+    // Sprig gives the words of the error as the result.
+    let byte = at.get(first_wrong(&text)).copied().unwrap_or(args.text(0).len());
+    args.heap.text(format!("illegal base64 data at input byte {byte}"))
 }
 
 /// Go takes bits that are left over in the last character.

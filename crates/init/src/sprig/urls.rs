@@ -131,12 +131,9 @@ fn join(args: &Args<'_>) -> Answer {
         let _ = write!(out, "{scheme}:");
     }
     if opaque.is_empty() {
-        if !(scheme.is_empty() && host.is_empty() && user.is_empty())
-            && !(host.is_empty() && path.is_empty() && user.is_empty())
-        {
-            if !host.is_empty() || path.is_empty() || !user.is_empty() || path.starts_with(b"/") {
-                out.push_str("//");
-            }
+        let has_authority = !host.is_empty() || !user.is_empty();
+        if has_authority || !scheme.is_empty() && path.starts_with(b"/") {
+            out.push_str("//");
             if !user.is_empty() {
                 let _ = write!(out, "{user}@");
             }

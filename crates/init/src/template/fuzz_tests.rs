@@ -82,23 +82,18 @@ fn argument() -> impl Strategy<Value = String> {
 /// A call of any function, mostly with as many arguments as it takes.
 fn call() -> impl Strategy<Value = String> {
     let functions: Vec<&'static function::Function> = function::all().collect();
-    let inner = argument().prop_recursive(2, 12, 4, move |inner| {
+    argument().prop_recursive(2, 12, 4, move |inner| {
         (
             prop::sample::select(functions.clone()),
             prop::collection::vec(inner, 6),
             0..3_usize,
         )
             .prop_map(|(function, arguments, more)| {
-                let more = if function.more.is_some() {
-                    more
-                } else {
-                    usize::from(more == 2) / 2
-                };
+                let more = function.more.map_or(0, |_| more);
                 let arguments = &arguments[..(function.takes.len() + more).min(6)];
                 format!("({} {})", function.name, arguments.join(" "))
             })
-    });
-    inner
+    })
 }
 
 /// The same with arguments of the types that the function takes.
@@ -280,7 +275,7 @@ fn deep_nesting_is_an_error() {
     let deep = [
         format!("{}1{}", "{{ if true }}".repeat(1000), "{{ end }}".repeat(1000)),
         format!("{{{{ {}1{} }}}}", "(".repeat(10_000), ")".repeat(10_000)),
-        format!("{}{{{{ end }}}}", "{{ if 0 }}{{ else if 1 }}".repeat(1)) + &"{{ if 0 }}{{ else if 1 }}".repeat(500),
+        format!("{}{{{{ end }}}}", "{{ if 0 }}{{ else if 1 }}") + &"{{ if 0 }}{{ else if 1 }}".repeat(500),
         format!("{{{{ if 0 }}}}{}{{{{ end }}}}", "{{ else if 0 }}".repeat(500)),
     ];
     for text in deep {
