@@ -60,7 +60,7 @@ pub enum RenderError {
         /// The index of the source.
         index: usize,
         /// What is wrong.
-        error: SourceError,
+        error: Box<SourceError>,
     },
 }
 
@@ -111,10 +111,8 @@ fn read(file: &str) -> Result<String, RenderError> {
         "-" => {
             let mut text = String::new();
             let read = io::stdin().lock().take(STDIN_LIMIT + 1).read_to_string(&mut text);
-            read.and_then(|length| match length as u64 > STDIN_LIMIT {
-                true => Err(io::Error::new(io::ErrorKind::FileTooLarge, "it has more than 1 MiB")),
-                false => Ok(text),
-            })
+            let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, "it has more than 1 MiB");
+            read.and_then(|length| (length as u64 <= STDIN_LIMIT).then_some(text).ok_or_else(too_large))
         }
         path => files::read_text(path),
     };
@@ -175,7 +173,7 @@ impl Contents {
                     file: template.map_or(&found.file, |template| &template.file).clone(),
                     target: target.metadata.name.clone(),
                     index,
-                    error,
+                    error: Box::new(error),
                 }
             })?;
             all.extend(objects);
@@ -271,6 +269,9 @@ mod tests {
         assert_eq!(found["items"][1]["data"]["a"], "yes");
     }
 
+    /// Files, the target that is asked for, and what is said.
+    type Row<'a> = (&'a [(&'a str, &'a str)], Option<&'a str>, &'a str);
+
     #[test]
     fn what_is_wrong_has_its_file_and_place() {
         let other = TARGET.replace("name: dev}\nspec", "name: other}\nspec");
@@ -278,7 +279,7 @@ mod tests {
         let fails = template("a\n  {{ fail \"no\" }}");
         let unknown = TARGET.replace("[{template: {name: base}}]", "[{}]");
         let bare = TARGET.replace("spec", "none");
-        let rows: [(&[(&str, &str)], Option<&str>, &str); 10] = [
+        let rows: [Row<'_>; 10] = [
             (&[("a", "")], None, "there is no InitTarget in the files"),
             (
                 &[("a", &two)],

@@ -382,13 +382,11 @@ impl Parser<'_> {
                 }
             }
         }
-        match names.is_empty() {
-            true => Ok((names, false)),
-            false => {
-                let span = self.peek().span.clone();
-                Err(self.wrong(&span, format!("missing := after the variables of {context}")))
-            }
+        if names.is_empty() {
+            return Ok((names, false));
         }
+        let span = self.peek().span.clone();
+        Err(self.wrong(&span, format!("missing := after the variables of {context}")))
     }
 
     fn visible(&mut self, names: &[String], assigns: bool) {
