@@ -21,15 +21,16 @@ const ORDER: [&[&str]; 14] = [
     &["sync"],
     &["metrics", "permissions"],
     &["model", "engine", "survey"],
-    &["join", "cli"],
+    &["join", "init", "cli"],
     &["sides", "ask", "check", "syncer", "main", "lib", "fuzz"],
 ];
 /// Parts of one row that may use one another, in this order.
-const WITHIN: [(&str, &str); 8] = [
+const WITHIN: [(&str, &str); 9] = [
     ("engine", "model"),
     ("survey", "engine"),
     ("survey", "model"),
     ("cli", "join"),
+    ("cli", "init"),
     ("ask", "sides"),
     ("check", "sides"),
     ("check", "ask"),

@@ -222,14 +222,16 @@ fn is_flag(name: &str) -> bool {
 
 #[test]
 fn every_flag_that_a_page_names_exists() {
-    /// Of kubectl, of `scripts/footprint`, of `check` and `gen rbac`, and what stands for any flag.
-    const OF_OTHERS: [&str; 7] = [
+    /// Of kubectl, of `scripts/footprint`, of `check`, `gen rbac` and `init render`, and what stands for any flag.
+    const OF_OTHERS: [&str; 9] = [
         "--show-managed-fields",
         "--stress",
         "--minutes",
         "--output",
         "--side",
         "--allow-escalation",
+        "--target",
+        "--target-name",
         "--flag",
     ];
     assert!(is_flag("--qps") && !is_flag("--nonsense"));
