@@ -19,6 +19,9 @@ use crate::cluster::{Cluster, Content, Error};
 use crate::plan::Direction;
 use crate::side::Side;
 
+/// What a Secret is for, and so no value of it: an apply without it would fill a Secret of any type.
+const SECRET_TYPE: [&str; 1] = ["f:type"];
+
 /// What is applied to a copy that exists; `None` if it is all that the origin has.
 pub(super) async fn without_it(
     origins: &Cluster,
@@ -79,6 +82,9 @@ fn set_by_others(copy: &[u8], job: &Job, revert_from: RevertFrom<'_>) -> Result<
         {
             for path in NO_CONTENTS {
                 set.leave_out(path);
+            }
+            if job.copy_at.resource.is("", "secrets") {
+                set.leave_out(&SECRET_TYPE);
             }
             theirs.extend(set.leaves());
         }

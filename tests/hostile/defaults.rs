@@ -13,6 +13,7 @@ use crate::support::story::{SOON, arrives, becomes, crd, custom_object, drop_crd
 in_both_modes!(
     a_default_that_nobody_has_set_at_the_hub_is_left_to_who_sets_it_at_the_edge,
     defaults_of_built_in_types_are_left_to_the_edge,
+    the_type_of_a_secret_is_no_default,
     a_new_default_that_the_other_side_lacks_holds_up_nothing,
 );
 
@@ -170,6 +171,37 @@ async fn defaults_of_built_in_types_are_left_to_the_edge(flags: Mode) {
             assert_eq!(copy["spec"], expected, "{plural} {name}");
         }
     }
+}
+
+/// An apply without it would fill a Secret of any type.
+async fn the_type_of_a_secret_is_no_default(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let secret = |more: Value| {
+        let mut object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": shop, "name": "it"}});
+        merge(&mut object, &more);
+        object
+    };
+    for side in [&hub, &edge] {
+        side.create(&namespace(&shop)).await;
+    }
+    hub.apply_as("argocd", &secret(json!({"data": {"token": "eA=="}})))
+        .await;
+    create_as(
+        &edge,
+        "operator",
+        &secret(json!({"type": "example.org/own", "data": {"own": "eA=="}})),
+    )
+    .await;
+    select(&hub, &all_of(&shop, &[("", "secrets")])).await;
+    let mut syncer = pair.syncer(flags);
+    syncer
+        .wait_for_log(
+            &format!("reason=ObjectRejected msg=\"an object is rejected\" side=edge object=Secret/{shop}/it"),
+            SOON,
+        )
+        .await;
+    let found = edge.get("v1", "secrets", &shop, "it").await.expect("it is there");
+    assert_eq!(found["data"], json!({"own": "eA=="}));
 }
 
 /// An operator is upgraded at one side first.

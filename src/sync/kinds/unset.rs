@@ -35,6 +35,9 @@ pub(crate) fn retain_unset(paths: &mut Vec<Path>, origin: &[u8], api_version: &s
         paths.clear();
         return Ok(());
     }
+    // What the origin has not is set for it by a rule, such as the type of a Secret.
+    let whole: Map<String, Value> = serde_json::from_slice(origin).unwrap_or_default();
+    paths.retain(|path| gives(&whole, path));
     let note = hub.note();
     let has_set = |one: &Owner, path: &Path| {
         one.owns_within(path) && !(one.notes_what_is_wanted() && note.as_ref().is_some_and(|note| !gives(note, path)))
@@ -67,7 +70,7 @@ impl Hub<'_> {
     }
 }
 
-/// True if a note has a value at that path, also null, or cannot be followed so far. An item of a list is known by its keys,
+/// True if an object or a note of one has a value at that path, also null, or cannot be followed so far. An item of a list is known by its keys,
 /// of which the note may lack those that have a default.
 fn gives(note: &Map<String, Value>, path: &Path) -> bool {
     let Some((first, rest)) = path.split_first() else {
@@ -107,11 +110,12 @@ mod tests {
 
     fn is_unset(path: &[&str], owners: &Value, note: Option<&Value>) -> bool {
         let mut metadata = json!({"name": "a", "managedFields": owners});
+        let spec = json!({"mode": "a", "ports": [{"port": 80, "protocol": "TCP", "name": "a"}]});
         if let Some(note) = note {
             metadata["annotations"] = json!({LAST_APPLIED: note.to_string()});
         }
         let mut paths = vec![path.iter().map(|&key| key.to_owned()).collect()];
-        let origin = json!({"metadata": metadata}).to_string();
+        let origin = json!({"metadata": metadata, "spec": spec}).to_string();
         retain_unset(&mut paths, origin.as_bytes(), "example.org/v1").unwrap();
         !paths.is_empty()
     }
@@ -131,6 +135,11 @@ mod tests {
         status["subresource"] = json!("status");
         let mut scaled = owner("kube-controller-manager", "Update", &set);
         scaled["subresource"] = json!("scale");
+        let has_nothing = json!([owner("argocd", "Apply", &of_others)]);
+        assert!(
+            !is_unset(&["f:type"], &has_nothing, None),
+            "the origin has no such field"
+        );
         for (owners, expected) in [
             (json!([owner("argocd", "Apply", &of_others)]), true),
             (json!([owner("argocd", "Apply", &set)]), false),
