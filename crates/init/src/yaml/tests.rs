@@ -13,7 +13,7 @@ const TABLES: [(&str, &str); 2] = [
     ),
 ];
 
-/// Documents of which more is read than by Go, and one of which Go drops a part without a word.
+/// Documents of which more is read than by Go, and one of which Go drops a part silently.
 const DIFFER: [(&str, Option<&str>); 5] = [
     (r#"{"a": "x\/y"}"#, Some(r#"{"a":"x/y"}"#)),
     (r#"a: "\ud83d\ude00""#, Some(r#"{"a":"😀"}"#)),
