@@ -9,20 +9,7 @@
 //! - `objects`: those values as objects, in the order in which they are created.
 //! - `kinds`: InitTarget and InitTemplate.
 #![forbid(unsafe_code)]
-#![allow(
-    clippy::unnecessary_wraps,
-    clippy::match_bool,
-    clippy::match_same_arms,
-    reason = "all functions of templates have one type; a row for each case reads as a table"
-)]
-#![allow(
-    clippy::doc_markdown,
-    clippy::format_push_string,
-    clippy::format_collect,
-    clippy::struct_excessive_bools,
-    clippy::needless_pass_by_value,
-    reason = "names of kinds are words; a verb has as many flags as Go gives it"
-)]
+#![allow(clippy::unnecessary_wraps, reason = "all functions of templates have one type")]
 
 pub mod kinds;
 mod moment;

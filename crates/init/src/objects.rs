@@ -6,6 +6,7 @@ use std::{error, fmt};
 use serde_json::{Map, Value};
 
 use crate::kinds::{InitTarget, InitTemplate};
+use crate::sprig::LIBRARY;
 use crate::template::{Data, Template, TemplateError};
 use crate::yaml::{self, Document, DocumentError};
 
@@ -114,7 +115,7 @@ pub fn of_source<'t>(
 
 /// The objects that a template renders for a workspace, in the order in which they are created.
 pub fn of_template(name: &str, text: &str, data: &Data, now: SystemTime) -> Result<Vec<Object>, SourceError> {
-    let template = Template::parse(name, text).map_err(SourceError::Template)?;
+    let template = Template::parse(name, text, &LIBRARY).map_err(SourceError::Template)?;
     let rendered = template.render(data, now).map_err(SourceError::Template)?;
     let wrong = |error| SourceError::Rendered {
         template: name.to_owned(),

@@ -182,9 +182,10 @@ fn copy(value: &Value, heap: &Heap) -> Answer {
                 .iter()
                 .map(|(key, value)| Ok((Rc::clone(key), copy(value, heap)?)));
             let copies = heap.deeper(|| copies.collect::<Result<_, String>>())?;
-            match map.of_texts {
-                true => heap.text_map(copies),
-                false => heap.map(copies),
+            if map.of_texts {
+                heap.text_map(copies)
+            } else {
+                heap.map(copies)
             }
         }
         other => Ok(other.clone()),

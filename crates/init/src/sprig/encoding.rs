@@ -81,8 +81,7 @@ fn first_wrong(text: &[u8]) -> usize {
         (short, []) => digits - short,
         (2, [b'=']) => text.len(),
         (2, [b'=', b'=', ..]) => digits + 2,
-        (2, [b'=', ..]) => digits + 1,
-        (3, [b'=', ..]) => digits + 1,
+        (2 | 3, [b'=', ..]) => digits + 1,
         _ => digits,
     }
 }

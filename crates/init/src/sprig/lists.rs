@@ -107,9 +107,10 @@ fn concat(args: &Args<'_>) -> Answer {
         args.heap.elements(list.items.len() / 2)?;
         items.extend_from_slice(&list.items);
     }
-    match items.is_empty() {
-        true => args.heap.nil_list(Of::Any),
-        false => args.heap.list(Of::Any, items),
+    if items.is_empty() {
+        args.heap.nil_list(Of::Any)
+    } else {
+        args.heap.list(Of::Any, items)
     }
 }
 
@@ -184,9 +185,10 @@ fn chunk(args: &Args<'_>) -> Answer {
     let list = list(args.value(1), "Cannot chunk type")?;
     let size = usize::try_from(args.int(0)).unwrap_or(0);
     if size == 0 {
-        return match list.items.is_empty() {
-            true => args.heap.list(Of::Lists, Vec::new()),
-            false => Err("runtime error: makeslice: len out of range".to_owned()),
+        return if list.items.is_empty() {
+            args.heap.list(Of::Lists, Vec::new())
+        } else {
+            Err("runtime error: makeslice: len out of range".to_owned())
         };
     }
     let chunks = list.items.chunks(size).map(|chunk| copied(args.heap, chunk));

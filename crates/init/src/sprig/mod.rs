@@ -4,6 +4,7 @@
 //! bounded before it is made (`heap`).
 
 use crate::template::function::Function;
+use crate::template::library::Library;
 
 mod cast;
 mod dates;
@@ -23,7 +24,12 @@ mod urls;
 mod words;
 
 /// All of them.
-pub(crate) const TABLES: [&[Function]; 14] = [
+pub(crate) const LIBRARY: Library = Library {
+    tables: TABLES,
+    refused,
+};
+
+const TABLES: &[&[Function]] = &[
     strings::FUNCTIONS,
     words::FUNCTIONS,
     lists::FUNCTIONS,
@@ -78,7 +84,7 @@ const OF_HELM: [&str; 9] = [
 ];
 
 /// Why templates do not have a function that people may expect.
-pub(crate) fn refused(name: &str) -> Option<String> {
+fn refused(name: &str) -> Option<String> {
     if let Some((_, what)) = NEVER.iter().find(|(refused, _)| *refused == name) {
         return Some(format!("is not allowed: it gives {what} to whoever writes templates"));
     }

@@ -80,9 +80,10 @@ fn find_all(args: &Args<'_>) -> Answer {
         .take(limit(args))
         .map(|(start, end)| &args.text(1)[start..end]);
     let texts: Vec<Value> = found.map(|found| charged(args.heap, found)).collect::<Result<_, _>>()?;
-    match texts.is_empty() {
-        true => args.heap.nil_list(Of::Text),
-        false => args.heap.list(Of::Text, texts),
+    if texts.is_empty() {
+        args.heap.nil_list(Of::Text)
+    } else {
+        args.heap.list(Of::Text, texts)
     }
 }
 

@@ -3,6 +3,8 @@
 //! Both have RE2's rules. What differs is how some things are written: in Go, classes such as `\d` hold ASCII only, a
 //! bracket inside of brackets is a character, and `\z`, `\Q`, `\C` and octal escapes are known.
 
+use std::fmt::Write as _;
+
 /// The same expression for the crate.
 pub(super) fn rewritten(pattern: &str) -> Result<String, String> {
     let mut out = String::with_capacity(pattern.len() + 16);
@@ -93,17 +95,17 @@ fn escape<'t>(text: &'t str, out: &mut String, in_class: bool) -> Result<&'t str
             return Ok(after);
         }
         '0'..='7' => {
-            let most = if next == '0' { 3 } else { 0 };
             let length = rest
                 .bytes()
-                .take(most.max(3))
+                .take(3)
                 .take_while(|digit| matches!(digit, b'0'..=b'7'))
                 .count();
             if next != '0' && length < 2 {
                 return Err(format!("invalid escape sequence: \\{next}"));
             }
             let code = u32::from_str_radix(&rest[..length], 8).unwrap_or(0);
-            out.push_str(&format!("\\x{{{code:x}}}"));
+            // Writing to a String cannot fail.
+            let _ = write!(out, "\\x{{{code:x}}}");
             return Ok(&rest[length..]);
         }
         _ if next.is_ascii_punctuation() => {

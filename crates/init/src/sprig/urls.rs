@@ -61,9 +61,10 @@ fn scheme(text: &str) -> Result<(&str, &str), &'static str> {
         }
     }
     let first = text.split('/').next().unwrap_or_default();
-    match first.contains(':') {
-        true => Err("first path segment in URL cannot contain colon"),
-        false => Ok(("", text)),
+    if first.contains(':') {
+        Err("first path segment in URL cannot contain colon")
+    } else {
+        Ok(("", text))
     }
 }
 

@@ -21,7 +21,7 @@ enum Flow {
 }
 
 /// What is rendered, for this data.
-pub(crate) fn render(template: &Template, data: Value, heap: &Heap) -> Result<Vec<u8>, TemplateError> {
+pub(crate) fn render(template: &Template, data: &Value, heap: &Heap) -> Result<Vec<u8>, TemplateError> {
     let mut run = Rendering {
         template,
         heap,
@@ -31,7 +31,7 @@ pub(crate) fn render(template: &Template, data: Value, heap: &Heap) -> Result<Ve
         at: 0..0,
     };
     let nodes = template.trees.get(&template.name).map_or(&[][..], Vec::as_slice);
-    match run.nodes(&data, nodes) {
+    match run.nodes(data, nodes) {
         Ok(_) => Ok(run.out.into_bytes()),
         Err(why) => Err(run.error(&why)),
     }
@@ -136,7 +136,7 @@ impl<'a> Rendering<'a> {
                     }
                     for number in 0..*count {
                         turns += 1;
-                        if run.turn(branch, Value::Nil, Value::Int(*kind, number))? == Flow::Break {
+                        if run.turn(branch, Value::Nil, &Value::Int(*kind, number))? == Flow::Break {
                             break;
                         }
                     }
@@ -144,7 +144,7 @@ impl<'a> Rendering<'a> {
                 Value::List(list) => {
                     for (index, item) in (0..).zip(&list.items) {
                         turns += 1;
-                        if run.turn(branch, Value::int(index), item.clone())? == Flow::Break {
+                        if run.turn(branch, Value::int(index), item)? == Flow::Break {
                             break;
                         }
                     }
@@ -154,7 +154,7 @@ impl<'a> Rendering<'a> {
                     let entries: Entries = map.entries.borrow().clone();
                     for (key, item) in entries {
                         turns += 1;
-                        if run.turn(branch, Value::Text(key), item)? == Flow::Break {
+                        if run.turn(branch, Value::Text(key), &item)? == Flow::Break {
                             break;
                         }
                     }
@@ -172,7 +172,7 @@ impl<'a> Rendering<'a> {
     }
 
     /// A turn of a loop.
-    fn turn(&mut self, branch: &'a Branch, key: Value, item: Value) -> Result<Flow, String> {
+    fn turn(&mut self, branch: &'a Branch, key: Value, item: &Value) -> Result<Flow, String> {
         self.heap.work(1)?;
         let visible = self.variables.len();
         let pipe = &branch.pipe;
@@ -188,7 +188,7 @@ impl<'a> Rendering<'a> {
                 self.variables.push((name, value));
             }
         }
-        let flow = self.nodes(&item, &branch.body);
+        let flow = self.nodes(item, &branch.body);
         self.variables.truncate(visible);
         flow
     }

@@ -15,9 +15,12 @@ pub(crate) fn field(
     let Some(receiver) = receiver else { return Ok(None) };
     let has_arguments = arguments.is_some();
     let arguments = arguments.unwrap_or_default();
-    let plain = |value: Value| match has_arguments {
-        true => Err(format!("{name} is not a method but has arguments")),
-        false => Ok(Some(value)),
+    let plain = |value: Value| {
+        if has_arguments {
+            Err(format!("{name} is not a method but has arguments"))
+        } else {
+            Ok(Some(value))
+        }
     };
     match &receiver {
         Value::Nil => Err(format!("nil pointer evaluating interface {{}}.{name}")),

@@ -7,6 +7,7 @@ use super::value::{IntKind, List, Map, Of, Value};
 
 /// The flags of a verb, its width and precision.
 #[derive(Debug, Default, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "a verb has as many flags as Go gives it")]
 struct Spec {
     minus: bool,
     plus: bool,
@@ -495,9 +496,12 @@ fn general(number: f64, precision: usize) -> String {
     let text = exponential(number, precision - 1);
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let power: i64 = exponent.parse().unwrap_or(0);
-    let trim = |digits: &str| match digits.contains('.') {
-        true => digits.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => digits.to_owned(),
+    let trim = |digits: &str| {
+        if digits.contains('.') {
+            digits.trim_end_matches('0').trim_end_matches('.').to_owned()
+        } else {
+            digits.to_owned()
+        }
     };
     let most = i64::try_from(precision).unwrap_or(i64::MAX);
     let shortest = i64::try_from(print::shortest(number).0.len()).unwrap_or(i64::MAX);

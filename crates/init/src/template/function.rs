@@ -1,9 +1,7 @@
-//! The functions of templates: which there are, what they take, and why others are not there.
+//! A function of templates: what it takes, and how it runs.
 
-use super::builtins;
 use super::heap::Heap;
 use super::value::{Map, Value};
-use crate::sprig;
 use std::rc::Rc;
 
 /// What a function gives, or why it cannot.
@@ -136,29 +134,4 @@ impl<'a> Args<'a> {
     pub(crate) fn from(&self, index: usize) -> &[Value] {
         self.values.get(index..).unwrap_or_default()
     }
-}
-
-/// The function of this name.
-pub(crate) fn named(name: &str) -> Option<&'static Function> {
-    let tables = std::iter::once(&builtins::FUNCTIONS).chain(&sprig::TABLES);
-    // Sprig's come last, and take the place of Go's own.
-    tables
-        .rev()
-        .find_map(|table| table.iter().find(|function| function.name == name))
-}
-
-/// Why there is no such function.
-pub(crate) fn why_not(name: &str) -> String {
-    match sprig::refused(name) {
-        Some(why) => format!("function {name:?} {why}"),
-        None => format!("function {name:?} not defined"),
-    }
-}
-
-/// The names of all functions.
-#[cfg(test)]
-pub(crate) fn all() -> impl Iterator<Item = &'static Function> {
-    std::iter::once(&builtins::FUNCTIONS)
-        .chain(&sprig::TABLES)
-        .flat_map(|table| table.iter())
 }

@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::function::{self, Type};
+use super::function::{Function, Type};
 use super::*;
+use crate::sprig::LIBRARY;
 
 fn rendered(text: &str) -> Result<Vec<u8>, TemplateError> {
     let data = Data {
@@ -11,7 +12,7 @@ fn rendered(text: &str) -> Result<Vec<u8>, TemplateError> {
         cluster_path: "root:org".to_owned(),
     };
     let now = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
-    Template::parse("t", text)?.render_bytes(&data, now)
+    Template::parse("t", text, &LIBRARY)?.render_bytes(&data, now)
 }
 
 /// Arguments of all types, with what is hard about them.
@@ -81,7 +82,7 @@ fn argument() -> impl Strategy<Value = String> {
 
 /// A call of any function, mostly with as many arguments as it takes.
 fn call() -> impl Strategy<Value = String> {
-    let functions: Vec<&'static function::Function> = function::all().collect();
+    let functions: Vec<&'static Function> = LIBRARY.all().collect();
     argument().prop_recursive(2, 12, 4, move |inner| {
         (
             prop::sample::select(functions.clone()),
@@ -98,7 +99,7 @@ fn call() -> impl Strategy<Value = String> {
 
 /// The same with arguments of the types that the function takes.
 fn fitting() -> impl Strategy<Value = String> {
-    let functions: Vec<&'static function::Function> = function::all().collect();
+    let functions: Vec<&'static Function> = LIBRARY.all().collect();
     let texts = vec![
         "\"\"",
         "\"a\"",
@@ -156,9 +157,12 @@ fn template(calls: &[String]) -> String {
     let mut text =
         "{{ $x := 1 }}{{ $d := dict \"a\" 1 }}{{ $l := list $d 1 }}{{ $_ := set $d \"self\" $l }}".to_owned();
     for call in calls {
-        text.push_str(&format!(
-            "{{{{ $x = {call} }}}}{{{{ $x | print }}}}{{{{ range $k, $v := $l }}}}{{{{ $v | len }}}}{{{{ end }}}}"
-        ));
+        text += &[
+            "{{ $x = ",
+            call,
+            " }}{{ $x | print }}{{ range $k, $v := $l }}{{ $v | len }}{{ end }}",
+        ]
+        .concat();
     }
     text
 }

@@ -209,9 +209,9 @@ impl Lexer<'_> {
                 self.skip(2);
                 self.push(Kind::Declare, start);
             }
-            '"' => self.quoted()?,
+            '"' => self.quoted('"', Kind::Quoted)?,
             '`' => self.raw()?,
-            '\'' => self.character()?,
+            '\'' => self.quoted('\'', Kind::Char)?,
             '$' => self.name(Kind::Variable)?,
             '.' if !after.is_some_and(|digit| digit.is_ascii_digit()) => self.name(Kind::Field)?,
             '+' | '-' | '.' | '0'..='9' => self.number()?,
@@ -236,14 +236,20 @@ impl Lexer<'_> {
         self.push(kind, start);
     }
 
-    fn quoted(&mut self) -> Result<(), String> {
+    /// What stands between two of these marks, on one line.
+    fn quoted(&mut self, mark: char, kind: Kind) -> Result<(), String> {
         let start = self.at;
+        let what = if kind == Kind::Char {
+            "character constant"
+        } else {
+            "quoted string"
+        };
         let mut chars = self.rest().char_indices().skip(1);
         while let Some((at, next)) = chars.next() {
             match next {
-                '"' => {
+                _ if next == mark => {
                     self.at = start + at + 1;
-                    self.push(Kind::Quoted, start);
+                    self.push(kind, start);
                     return Ok(());
                 }
                 '\\' if chars.next().is_some_and(|(_, escaped)| escaped != '\n') => {}
@@ -251,7 +257,7 @@ impl Lexer<'_> {
                 _ => {}
             }
         }
-        Err("unterminated quoted string".to_owned())
+        Err(format!("unterminated {what}"))
     }
 
     fn raw(&mut self) -> Result<(), String> {
@@ -262,24 +268,6 @@ impl Lexer<'_> {
         self.skip(length + 2);
         self.push(Kind::Raw, start);
         Ok(())
-    }
-
-    fn character(&mut self) -> Result<(), String> {
-        let start = self.at;
-        let mut chars = self.rest().char_indices().skip(1);
-        while let Some((at, next)) = chars.next() {
-            match next {
-                '\'' => {
-                    self.at = start + at + 1;
-                    self.push(Kind::Char, start);
-                    return Ok(());
-                }
-                '\\' if chars.next().is_some_and(|(_, escaped)| escaped != '\n') => {}
-                '\\' | '\n' => break,
-                _ => {}
-            }
-        }
-        Err("unterminated character constant".to_owned())
     }
 
     /// A variable or field: its first character, then letters.

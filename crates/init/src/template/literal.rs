@@ -58,13 +58,14 @@ pub(crate) fn number(text: &str) -> Result<Number, String> {
         .starts_with("0x");
     if !is_hex && !text.contains(['.', 'e', 'E']) {
         return Err(
-            match text
+            if text
                 .trim_start_matches(['+', '-'])
                 .bytes()
                 .all(|digit| digit.is_ascii_digit())
             {
-                true => format!("integer overflow: {text:?}"),
-                false => wrong(),
+                format!("integer overflow: {text:?}")
+            } else {
+                wrong()
             },
         );
     }

@@ -11,10 +11,12 @@ use std::time::SystemTime;
 
 pub use error::TemplateError;
 use heap::Heap;
+use library::Library;
 use node::Trees;
 use value::Value;
 
 mod builtins;
+mod equal;
 mod error;
 mod exec;
 mod fields;
@@ -22,6 +24,7 @@ pub(crate) mod format;
 pub(crate) mod function;
 pub(crate) mod heap;
 mod lexer;
+pub(crate) mod library;
 pub(crate) mod literal;
 mod node;
 mod parser;
@@ -44,7 +47,7 @@ pub struct Data {
 
 /// A template that can be rendered.
 #[derive(Debug)]
-pub struct Template {
+pub(crate) struct Template {
     name: String,
     text: String,
     trees: Trees,
@@ -52,14 +55,14 @@ pub struct Template {
 
 impl Template {
     /// Parses this text. Functions and variables that are not there are errors already.
-    pub fn parse(name: &str, text: &str) -> Result<Self, TemplateError> {
-        let trees = parser::parse(name, text)?;
+    pub(crate) fn parse(name: &str, text: &str, library: &Library) -> Result<Self, TemplateError> {
+        let trees = parser::parse(name, text, library)?;
         let (name, text) = (name.to_owned(), text.to_owned());
         Ok(Self { name, text, trees })
     }
 
     /// What it renders for this workspace at this time.
-    pub fn render(&self, data: &Data, now: SystemTime) -> Result<String, TemplateError> {
+    pub(crate) fn render(&self, data: &Data, now: SystemTime) -> Result<String, TemplateError> {
         let bytes = self.render_bytes(data, now)?;
         String::from_utf8(bytes).map_err(|error| {
             let rendered = error.into_bytes();
@@ -72,6 +75,6 @@ impl Template {
 
     fn render_bytes(&self, data: &Data, now: SystemTime) -> Result<Vec<u8>, TemplateError> {
         let heap = Heap::new(now);
-        exec::render(self, Value::Data(data.clone().into()), &heap)
+        exec::render(self, &Value::Data(data.clone().into()), &heap)
     }
 }

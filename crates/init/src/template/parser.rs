@@ -1,8 +1,9 @@
 //! Words into trees, by the rules of Go's `text/template/parse`: what is wrong is found before anything is rendered.
 
 use super::error::TemplateError;
-use super::function::{self, Function};
+use super::function::Function;
 use super::lexer::{Keyword, Kind, Token, words};
+use super::library::Library;
 use super::literal;
 use super::node::{Branch, Command, Expr, ExprKind, Node, Pipe, Span, Trees};
 
@@ -18,10 +19,11 @@ enum Ending {
 }
 
 /// The trees of this template; its own has its name.
-pub(crate) fn parse(name: &str, text: &str) -> Result<Trees, TemplateError> {
+pub(crate) fn parse(name: &str, text: &str, library: &Library) -> Result<Trees, TemplateError> {
     let mut parser = Parser {
         name,
         text,
+        library,
         tokens: words(text),
         next: 0,
         variables: vec!["$".to_owned()],
@@ -44,6 +46,7 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<Trees, TemplateError> {
 struct Parser<'a> {
     name: &'a str,
     text: &'a str,
+    library: &'a Library,
     tokens: Vec<Token>,
     next: usize,
     /// The variables that are visible.
@@ -487,10 +490,8 @@ impl Parser<'_> {
     }
 
     fn function(&self, name: &str, span: &Span) -> Result<&'static Function, TemplateError> {
-        match function::named(name) {
-            Some(function) => Ok(function),
-            None => Err(self.wrong(span, function::why_not(name))),
-        }
+        let found = self.library.named(name);
+        found.ok_or_else(|| self.wrong(span, self.library.why_not(name)))
     }
 
     fn text_of(&self, span: &Span) -> Result<Vec<u8>, TemplateError> {

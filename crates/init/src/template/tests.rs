@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::*;
+use crate::sprig::LIBRARY;
 
 const TABLES: [(&str, &str); 2] = [
     ("sprig_table.tsv", include_str!("../../tests/data/sprig_table.tsv")),
@@ -25,7 +26,7 @@ fn now() -> SystemTime {
 }
 
 fn rendered(text: &str) -> Result<Vec<u8>, TemplateError> {
-    Template::parse("t", text)?.render_bytes(&data(), now())
+    Template::parse("t", text, &LIBRARY)?.render_bytes(&data(), now())
 }
 
 /// A row has an expression, or a whole template as text in quotes.

@@ -222,9 +222,8 @@ fn read(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Node, Strin
     let is_plain = style == ScalarStyle::Plain;
     let value = match tag.map(|tag| tag.suffix_in_namespace("tag:yaml.org,2002:")) {
         None if is_plain => scalar::plain(text)?,
-        None => Value::String(text.to_owned()),
         Some(Some(name)) => scalar::tagged(&name, text)?,
-        Some(None) => Value::String(text.to_owned()),
+        None | Some(None) => Value::String(text.to_owned()),
     };
     let is_merge = tag.is_none() && is_plain && text == "<<";
     Ok(Node { value, is_merge })

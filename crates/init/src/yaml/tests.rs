@@ -127,14 +127,14 @@ fn what_aliases_multiply_is_bounded() {
     let mut text = "a: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
     for level in 1..20 {
         let before = level - 1;
-        text += &format!("b{level}: &a{level} [*a{before},*a{before},*a{before},*a{before},*a{before},*a{before}]\n");
+        let items = [&*format!("*a{before}"); 6].join(",");
+        text = format!("{text}b{level}: &a{level} [{items}]\n");
     }
     let error = documents(&text).unwrap_err();
     assert!(error.message.starts_with("more than 200000 values"), "{error}");
-    let deep = "a: &a0 [x]\n".to_owned()
-        + &(1..200)
-            .map(|level| format!("b{level}: &a{level} [*a{}]\n", level - 1))
-            .collect::<String>();
+    let levels = (1..200).map(|level| format!("b{level}: &a{level} [*a{}]\n", level - 1));
+    let deep: Vec<String> = ["a: &a0 [x]\n".to_owned()].into_iter().chain(levels).collect();
+    let deep = deep.concat();
     assert!(documents(&deep).is_err());
     assert!(documents(&("[".repeat(100_000))).is_err());
     assert!(documents(&("{a: ".repeat(100_000))).is_err());
