@@ -24,6 +24,7 @@ use super::meta::Meta;
 use super::object::{Address, Desired};
 use super::ownership::{Copy, CopyState, Marked};
 use super::take_over::{Whose, contents_of, take_over, take_shared};
+use super::top_fields::object_of;
 use super::{dropped_versions, emptied, ownerless};
 use crate::cluster::fields::{from_text, no_object};
 use crate::cluster::{Cluster, Content, Error};
@@ -174,7 +175,7 @@ impl Taking<'_> {
 impl Desired {
     /// The JSON patch that puts it into the place of these fields of a copy at a version.
     fn in_place_of(&self, contents: &[String], version: &str) -> Result<Bytes, Error> {
-        let fields = format!("{{{}}}", self.fields.trim_start_matches(','));
+        let fields = object_of(&self.fields);
         let fields: BTreeMap<String, &RawValue> = from_text(&fields).map_err(|error| no_object(&error))?;
         let step = |op: &str, path: &str, value: &str| {
             let path = json!(format!("/{}", path.replace('~', "~0").replace('/', "~1")));

@@ -179,12 +179,7 @@ async fn apply(
         };
         return replace(hub, edge, job, desired, why).await;
     }
-    let is_there = copy.state != CopyState::Absent;
-    let left = if is_there {
-        left_to_others::without_it(hub, edge, job, desired, copy).await?
-    } else {
-        None
-    };
+    let left = left_to_others::without_it(hub, edge, job, desired, copy).await?;
     let applied = left.as_ref().unwrap_or(desired);
     match write(edge, job, applied, standing, adopted).await {
         Err(refusal) => match Replacing::after(&refusal, is_another, job, desired).filter(|_| may_go) {

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
+use super::top_fields::{fields_of, object_of};
 use crate::cluster::ResourceType;
 use crate::cluster::fields::from_text;
 
@@ -58,8 +59,7 @@ impl Duplicates {
         let Some((_, _, way)) = POD_SPECS.iter().find(|(group, plural, _)| resource.is(group, plural)) else {
             return Self::default();
         };
-        let object = format!("{{{}}}", fields.trim_start_matches(','));
-        let Ok(mut object) = from_text::<Map<String, Value>>(&object) else {
+        let Ok(mut object) = from_text::<Map<String, Value>>(&object_of(fields)) else {
             return Self::default();
         };
         let mut settling = Settling {
@@ -78,8 +78,7 @@ impl Duplicates {
             settling.pod(pod);
         }
         if settling.changed {
-            let fields_now = object.iter().map(|(key, value)| format!(",{}:{value}", json!(key)));
-            *fields = fields_now.collect();
+            *fields = fields_of(&object);
         }
         Self {
             way,

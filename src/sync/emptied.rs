@@ -17,6 +17,7 @@ use super::field_set::FieldSet;
 use super::managed_fields::owned;
 use super::meta::Meta;
 use super::object::{Address, Desired};
+use super::top_fields::object_of;
 use crate::cluster::fields::from_text;
 use crate::cluster::{Cluster, Content, Error};
 
@@ -87,7 +88,7 @@ impl Desired {
 
 /// What the copy is to be, from fields that each have a comma before them, and the copy itself.
 fn read(fields: &str, copy: &[u8]) -> Option<(Value, Value)> {
-    let wanted = from_text(&format!("{{{}}}", fields.trim_start_matches(','))).ok()?;
+    let wanted = from_text(&object_of(fields)).ok()?;
     Some((wanted, serde_json::from_slice(copy).ok()?))
 }
 

@@ -21,8 +21,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use self::unset::found_at;
 pub(crate) use self::unset::retain_unset;
 use super::managed_fields::{MADE_UP, is_controller};
+use super::top_fields::object_of;
 use crate::cluster::fields::from_text;
 use crate::cluster::{Error, ResourceType};
 use crate::plan::Direction;
@@ -182,7 +184,7 @@ pub(crate) fn keeps_silently(
         return Ok(None);
     }
     let bad = |error: serde_json::Error| Error::BadAnswer(format!("a Service: {error}"));
-    let wanted = format!("{{{}}}", fields.trim_start_matches(','));
+    let wanted = object_of(fields);
     let wanted: Wire<'_> = from_text(&wanted).map_err(bad)?;
     let found: Wire<'_> = serde_json::from_slice(found).map_err(bad)?;
     let stays_headless = found.spec.address == "None" && wanted.spec.address != "None";
@@ -341,16 +343,16 @@ impl Hub<'_> {
         }
     }
 
-    /// Whether what people have given to a client that notes it has a value at that path; `None` if the note cannot be read.
-    fn was_given(&self, path: &[&str]) -> Option<bool> {
+    /// What people have given to a client that notes it.
+    fn note(&self) -> Option<Map<String, Value>> {
         let note = self.meta().annotations.as_ref()?.get(LAST_APPLIED)?;
-        let note: Map<String, Value> = from_text(note).ok()?;
-        let (first, rest) = path.split_first()?;
-        let field = |key: &str| key.trim_start_matches("f:").to_owned();
-        let value = rest
-            .iter()
-            .fold(note.get(&field(first)), |value, key| value?.get(field(key)));
-        Some(value.is_some_and(|value| !value.is_null()))
+        from_text(note).ok()
+    }
+
+    /// Whether that has a value at this path; `None` if there is no note that can be read.
+    fn was_given(&self, path: &[&str]) -> Option<bool> {
+        let note = self.note()?;
+        Some(matches!(found_at(&note, path), Ok(Some(value)) if !value.is_null()))
     }
 }
 

@@ -4,16 +4,14 @@
 //! The copy is read for it only where its managers show that there may be such a field, and the origin only where there
 //! is one.
 
-use std::collections::BTreeSet;
-
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::field_set::Path;
 use super::job::{Failure, Job, failed};
 use super::kinds::retain_unset;
-use super::managed_fields::{Entries, NO_CONTENTS, RevertFrom, field_set};
+use super::managed_fields::{Entries, RevertFrom, beside_ours};
 use super::object::{Address, Desired};
-use super::ownership::Copy;
+use super::ownership::{Copy, CopyState};
 use crate::cluster::fields::from_text;
 use crate::cluster::{Cluster, Content, Error};
 use crate::plan::Direction;
@@ -22,7 +20,7 @@ use crate::side::Side;
 /// What a Secret is for, and so no value of it: an apply without it would fill a Secret of any type.
 const SECRET_TYPE: [&str; 1] = ["f:type"];
 
-/// What is applied to a copy that exists; `None` if it is all that the origin has.
+/// What is applied to a copy; `None` if it is all that the origin has.
 pub(super) async fn without_it(
     origins: &Cluster,
     copies: &Cluster,
@@ -30,7 +28,8 @@ pub(super) async fn without_it(
     desired: &Desired,
     standing: Copy,
 ) -> Result<Option<Desired>, Failure> {
-    if !desired.restarts_pods() && !standing.others_have_more {
+    let is_asked = desired.restarts_pods() || standing.others_have_more;
+    if standing.state == CopyState::Absent || !is_asked {
         return Ok(None);
     }
     let Some(copy) = read(copies, &job.copy_at).await? else {
@@ -44,23 +43,32 @@ pub(super) async fn without_it(
     let mut paths = theirs.map_err(failed(Side::of(copies), "reading"))?;
     let wanted = without.as_ref().unwrap_or(desired);
     wanted.retain_present(&mut paths);
+    let without_theirs = without_unset(origins, job, wanted, paths).await?;
+    Ok(without_theirs.or(without))
+}
+
+/// It without those of these fields that nobody has set at the origin; `None` if there are none.
+pub(super) async fn without_unset(
+    origins: &Cluster,
+    job: &Job,
+    wanted: &Desired,
+    mut paths: Vec<Path>,
+) -> Result<Option<Desired>, Failure> {
     if paths.is_empty() {
-        return Ok(without);
+        return Ok(None);
     }
     let origin = match &job.origin_read {
         Some(origin) => Some(origin.clone()),
         None => read(origins, &job.origin).await?,
     };
-    let Some(origin) = origin else {
-        return Ok(without);
-    };
+    let Some(origin) = origin else { return Ok(None) };
     let unset = retain_unset(&mut paths, &origin, &job.origin.resource.api_version());
     unset.map_err(failed(Side::of(origins), "reading"))?;
-    Ok(wanted.without(&paths).or(without))
+    Ok(wanted.without(&paths))
 }
 
 /// An object as a whole; `None` if its side does not give it: then everything is applied.
-pub(super) async fn read(side: &Cluster, at: &Address) -> Result<Option<bytes::Bytes>, Failure> {
+async fn read(side: &Cluster, at: &Address) -> Result<Option<bytes::Bytes>, Failure> {
     match side.get(&at.resource, &at.name, Content::Full).await {
         Ok(object) => Ok(Some(object)),
         Err(error) if error.status().is_some() => Ok(None),
@@ -71,36 +79,21 @@ pub(super) async fn read(side: &Cluster, at: &Address) -> Result<Option<bytes::B
 /// The fields of a copy that others have set and we do not apply, other than those whose fields are reverted.
 fn set_by_others(copy: &[u8], job: &Job, revert_from: RevertFrom<'_>) -> Result<Vec<Path>, Error> {
     let version = job.copy_at.resource.api_version();
-    let (mut ours, mut theirs) = (BTreeSet::new(), Vec::new());
-    for (_, owner) in Entries::of(copy)?.iter() {
-        let mut set = field_set(owner)?;
-        if owner.is_our_apply() {
-            ours.extend(set.leaves());
-        } else if owner.may_have_the_say()
-            && !owner.is_taken(Direction::Down, revert_from)
-            && owner.api_version == version
-        {
-            for path in NO_CONTENTS {
-                set.leave_out(path);
-            }
-            if job.copy_at.resource.is("", "secrets") {
-                set.leave_out(&SECRET_TYPE);
-            }
-            theirs.extend(set.leaves());
-        }
+    let entries = Entries::of(copy)?;
+    let owners = entries.iter().map(|(_, owner)| owner);
+    let mut theirs = beside_ours(owners, |owner| {
+        !owner.is_taken(Direction::Down, revert_from) && owner.api_version == version
+    })?;
+    if job.copy_at.resource.is("", "secrets") {
+        theirs.leave_out(&SECRET_TYPE);
     }
-    theirs.retain(|path| !ours.contains(path));
-    Ok(theirs)
+    Ok(theirs.leaves())
 }
 
 impl Desired {
-    fn contents(&self) -> Option<Value> {
-        from_text(&format!("{{{}}}", self.fields.trim_start_matches(','))).ok()
-    }
-
     /// Leaves of these paths those at which it has a value.
     fn retain_present(&self, paths: &mut Vec<Path>) {
-        let mut contents = self.contents().unwrap_or_default();
+        let mut contents = Value::Object(self.contents().unwrap_or_default());
         paths.retain(|path| {
             let mut keys = path.iter();
             keys.try_fold(&mut contents, |at, key| below(at, key)).is_some()
@@ -109,7 +102,7 @@ impl Desired {
 
     /// The same without the values at these paths; `None` if it has none there.
     pub(super) fn without(&self, paths: &[Path]) -> Option<Self> {
-        let mut contents = self.contents()?;
+        let mut contents = Value::Object(self.contents()?);
         let mut is_any = false;
         for (last, path) in paths.iter().filter_map(|path| path.split_last()) {
             let Some(at) = path.iter().try_fold(&mut contents, |at, key| below(at, key)) else {
@@ -118,9 +111,10 @@ impl Desired {
             let field = last.strip_prefix("f:").unwrap_or_default();
             is_any |= at.as_object_mut().is_some_and(|fields| fields.remove(field).is_some());
         }
-        let contents = contents.as_object().filter(|_| is_any)?;
-        let fields = contents.iter().map(|(key, value)| format!(",{}:{value}", json!(key)));
-        Some(self.with_fields(fields.collect()))
+        contents
+            .as_object()
+            .filter(|_| is_any)
+            .map(|contents| self.with_contents(contents))
     }
 }
 

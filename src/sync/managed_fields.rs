@@ -191,30 +191,29 @@ impl Managers {
         Self {
             by_syncer: owners.is_empty() || owners.iter().any(|owner| is_syncer(&owner.manager)),
             shared: !others.is_empty() && shares(),
-            others_have_more: others_have_more(owners),
+            others_have_more: beside_ours(owners.iter(), |_| true).is_ok_and(|theirs| !theirs.is_empty()),
         }
     }
 }
 
-fn others_have_more(owners: &[Owner<'_>]) -> bool {
+/// The contents of a copy that others have set who may have the say, and who are `meant`, beside what we apply.
+pub(super) fn beside_ours<'o, 'a: 'o>(
+    owners: impl Iterator<Item = &'o Owner<'a>> + Clone,
+    meant: impl Fn(&Owner<'_>) -> bool,
+) -> Result<FieldSet, Error> {
     let mut theirs = FieldSet::default();
-    for set in owners
-        .iter()
-        .filter(|owner| owner.may_have_the_say())
-        .filter_map(|owner| field_set(owner).ok())
-    {
-        theirs.add(&set);
+    for owner in owners.clone().filter(|owner| owner.may_have_the_say() && meant(owner)) {
+        theirs.add(&field_set(owner)?);
     }
     for path in NO_CONTENTS {
         theirs.leave_out(path);
     }
     if !theirs.is_empty() {
-        let ours = owners.iter().filter(|owner| owner.is_our_apply());
-        for set in ours.filter_map(|owner| field_set(owner).ok()) {
-            theirs.subtract(&set);
+        for owner in owners.filter(|owner| owner.is_our_apply()) {
+            theirs.subtract(&field_set(owner)?);
         }
     }
-    !theirs.is_empty()
+    Ok(theirs)
 }
 
 /// What we have set in a copy and must not be others' too: all but our mark, by which an entry is known that the server has
@@ -315,7 +314,7 @@ impl<'a> Entries<'a> {
         })
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&'a RawValue, &Owner<'a>)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&'a RawValue, &Owner<'a>)> + Clone {
         self.all.iter().map(|(entry, owner)| (*entry, owner))
     }
 

@@ -36,5 +36,6 @@ mod scripted;
 pub mod status_return;
 pub mod status_writer;
 mod take_over;
+mod top_fields;
 mod undeclared;
 pub mod upsync;

@@ -12,11 +12,12 @@ use std::hash::{Hash, Hasher};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 use super::bookkeeping::is_bookkeeping;
 use super::pull_secrets;
+use super::top_fields::{fields_of, object_of};
 use crate::api::{
     ADOPTED, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, OWNER, PULL_SECRETS, RENAMED_FROM, REPLACE, SOURCE, UPSYNCED,
 };
@@ -167,9 +168,17 @@ impl Desired {
             && kept::is_kept(&copy.resource, &there, selection == Selection::Named)
     }
 
-    /// The same with these fields, each with a leading comma.
-    pub(super) fn with_fields(&self, fields: String) -> Self {
-        Self { fields, ..self.clone() }
+    /// The fields that are synced.
+    pub(super) fn contents(&self) -> Option<Map<String, Value>> {
+        from_text(&object_of(&self.fields)).ok()
+    }
+
+    /// The same with these fields.
+    pub(super) fn with_contents(&self, contents: &Map<String, Value>) -> Self {
+        Self {
+            fields: fields_of(contents),
+            ..self.clone()
+        }
     }
 
     /// True if it was made for this copy of this origin and this selection.
@@ -206,7 +215,7 @@ impl Desired {
         self.annotations
             .insert(RENAMED_FROM.into(), format!("{kind}/{}", name.name));
         if copy.resource.kind == "CustomResourceDefinition" {
-            let object = format!("{{{}}}", self.fields.trim_start_matches(','));
+            let object = object_of(&self.fields);
             let object: BTreeMap<String, &RawValue> = from_text(&object).map_err(|error| no_object(&error))?;
             let group = copy
                 .name

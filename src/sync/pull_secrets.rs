@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
+use super::top_fields::{fields_of, object_of};
 use crate::api::PULL_SECRETS;
 use crate::cluster::fields::from_text;
 use crate::cluster::{Error, ResourceType};
@@ -23,14 +24,12 @@ pub(super) fn has_any(resource: &ResourceType) -> bool {
 
 /// Removes the list from the fields that are synced, each with a leading comma, and returns both.
 pub(super) fn split(fields: &str) -> (String, Vec<Value>) {
-    let object = format!("{{{}}}", fields.trim_start_matches(','));
-    let mut object: Map<String, Value> = from_text(&object).unwrap_or_default();
+    let mut object: Map<String, Value> = from_text(&object_of(fields)).unwrap_or_default();
     let secrets = match object.remove(FIELD) {
         Some(Value::Array(secrets)) => secrets,
         _ => Vec::new(),
     };
-    let rest = object.iter().map(|(key, value)| format!(",{}:{value}", json!(key)));
-    (rest.collect(), secrets)
+    (fields_of(&object), secrets)
 }
 
 /// The patch that adds to a whole copy what the origin wants, removes what the origin no longer wants, and notes which

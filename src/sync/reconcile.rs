@@ -79,7 +79,7 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
         let asked = ask_who_answers(origins, &mut job).await;
         asked.map_err(failed(Side::of(origins), "identifying the cluster"))?;
     }
-    let outcome = bring(hub, edge, &job, &desired).await?;
+    let outcome = bring((hub, edge), origins, &job, &desired).await?;
     Ok(Outcome {
         desired_hash: desired.hash,
         copy: outcome.copy.or(found),
@@ -90,11 +90,12 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
 }
 
 /// Makes the copy what the origin's side wants, as far as its own side has such fields.
-async fn bring(hub: &Rc<Cluster>, edge: &Rc<Cluster>, job: &Job, desired: &Rc<Desired>) -> Result<Outcome, Failure> {
-    let origins = match job.direction {
-        Direction::Down => hub,
-        Direction::Up => edge,
-    };
+async fn bring(
+    (hub, edge): (&Rc<Cluster>, &Rc<Cluster>),
+    origins: &Cluster,
+    job: &Job,
+    desired: &Rc<Desired>,
+) -> Result<Outcome, Failure> {
     let mut declared = Rc::clone(desired);
     let mut refusals = 0;
     loop {

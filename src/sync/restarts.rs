@@ -1,12 +1,11 @@
-//! Restarts of pods: people ask for one by an annotation of the pod template (`kubectl rollout restart`) or a field of the spec
-//! (Argo Rollouts), at the hub or at the edge. It is an operation, no content: the later one counts, wherever it was asked for, and an earlier one must not be
-//! applied over it, which would restart the pods once more.
+//! Restarts of pods: people ask for one by an annotation of the pod template (`kubectl rollout restart`) or a field of the
+//! spec (Argo Rollouts), at the hub or at the edge. It is an operation, no content: the later one counts, wherever it was
+//! asked for, and an earlier one must not be applied over it, which would restart the pods once more.
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::managed_fields::RESTARTS;
 use super::object::Desired;
-use crate::cluster::fields::from_text;
 use crate::cluster::since_1970_of;
 
 impl Desired {
@@ -17,13 +16,11 @@ impl Desired {
 
     /// The same without the restarts that are earlier than those of the copy; `None` if none is.
     pub(super) fn without_earlier_restarts(&self, copy: &[u8]) -> Option<Self> {
-        let fields = format!("{{{}}}", self.fields.trim_start_matches(','));
-        let mut wanted: Map<String, Value> = from_text(&fields).ok()?;
+        let mut wanted = self.contents()?;
         let copy: Value = serde_json::from_slice(copy).ok()?;
         let mut is_any = false;
         leave_out_earlier(wanted.get_mut("spec")?, copy.get("spec")?, &mut is_any);
-        let fields = wanted.iter().map(|(key, value)| format!(",{}:{value}", json!(key)));
-        is_any.then(|| self.with_fields(fields.collect()))
+        is_any.then(|| self.with_contents(&wanted))
     }
 }
 
@@ -64,6 +61,8 @@ fn seconds(text: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::cluster::{ObjectName, ResourceType};
     use crate::plan::{Direction, Selection};

@@ -6,13 +6,11 @@
 use serde_json::{Map, Value};
 
 use super::field_set::Path;
-use super::job::{Failure, Job, failed};
-use super::kinds::retain_unset;
-use super::left_to_others::read;
+use super::job::{Failure, Job};
+use super::left_to_others::without_unset;
 use super::object::Desired;
 use crate::cluster::fields::from_text;
 use crate::cluster::{ApiStatus, Cluster, Error};
-use crate::side::Side;
 
 /// How servers call them in a refusal of server-side apply, after the path of each (structured-merge-diff, `typed`).
 const UNDECLARED: &str = ": field not declared in schema";
@@ -27,16 +25,8 @@ pub(super) async fn without_it(
     desired: &Desired,
     refusal: &Error,
 ) -> Result<Option<Desired>, Failure> {
-    let mut paths = refusal.status().map(undeclared).unwrap_or_default();
-    if paths.is_empty() {
-        return Ok(None);
-    }
-    let Some(origin) = read(origins, &job.origin).await? else {
-        return Ok(None);
-    };
-    let unset = retain_unset(&mut paths, &origin, &job.origin.resource.api_version());
-    unset.map_err(failed(Side::of(origins), "reading"))?;
-    Ok(desired.without(&paths))
+    let paths = refusal.status().map(undeclared).unwrap_or_default();
+    without_unset(origins, job, desired, paths).await
 }
 
 /// The fields that a refusal names.

@@ -1,55 +1,9 @@
 //! Holds while a side does not serve a type, or serves it at another version: a hold belongs to what has happened at the
 //! side of the origins, and not to what can be read just now.
 
+use super::type_holds::{WIDGETS, bench, going, origins, redefined, widget, withdrawn};
 use super::*;
 use crate::api::{TOO_MANY, TYPE_WITHDRAWN};
-use crate::sync::definition::Withdrawal;
-
-const WIDGETS: &str = "widgets.example.org";
-
-fn redefined() -> Withdrawal {
-    Withdrawal::Redefined("next".into())
-}
-
-fn going() -> Withdrawal {
-    Withdrawal::Going(Some("crd".into()))
-}
-
-fn widget(name: &str, version: u64) -> Value {
-    object(&widgets(), "shop", name, version)
-}
-
-fn widgets_at_hub(bench: &Bench) -> SourceId {
-    bench.origins_of(Side::Hub, "widgets").expect("they are read")
-}
-
-/// The widgets `a` and `b` and the `ConfigMap`s `m` and `n` have come down.
-fn bench() -> Bench {
-    let mut bench = Bench::new();
-    bench.world.serve(&widgets());
-    bench.world.definition = Some(defined_by("crd"));
-    bench.world.left = 2;
-    let mut bench = bench.selecting(&["configmaps", WIDGETS]);
-    let origins = widgets_at_hub(&bench);
-    for name in ["a", "b"] {
-        bench.says(origins, &widget(name, 10));
-        bench.succeed(Change::Created);
-    }
-    bench.bring_down(&["m", "n"]);
-    bench.there_are_no_statuses();
-    bench
-}
-
-/// The widget `a` is gone, and the hub says this of its type.
-fn withdrawn(withdrawal: &Withdrawal) -> Bench {
-    let mut bench = bench();
-    let origins = widgets_at_hub(&bench);
-    bench.says_gone(origins, &widget("a", 20));
-    bench.world.withdrawal = Some(withdrawal.clone());
-    bench.end_with("a", HeldFor::Withdrawn(withdrawal.clone()));
-    bench.pass(3 * SECOND);
-    bench
-}
 
 impl Bench {
     /// A side says that it does not serve the widgets, though it has their CRD.
@@ -72,9 +26,8 @@ impl Bench {
             self.pass(10 * SECOND);
         }
         self.list_widgets(&["a", "b"], 3000);
-        let origins: Vec<Value> = at_hub.iter().map(|name| widget(name, 30)).collect();
-        let source = widgets_at_hub(self);
-        self.list(source, &origins, 3001);
+        let there: Vec<Value> = at_hub.iter().map(|name| widget(name, 30)).collect();
+        self.list(origins(self), &there, 3001);
         while let Some((_, job)) = self.work.iter().find(|(_, job)| !job.may_delete) {
             let name = job.origin.name.name.to_string();
             self.succeed_with(&name, Change::Unchanged);
@@ -93,7 +46,7 @@ impl Bench {
 #[test]
 fn a_hold_of_a_type_outlasts_that_the_edge_does_not_serve_it() {
     for withdrawal in [redefined(), going()] {
-        let mut bench = withdrawn(&withdrawal);
+        let mut bench = withdrawn(withdrawal.clone());
         let token = bench.token();
         bench.hide_widgets(Side::Edge);
         bench.pass(120 * SECOND);
@@ -115,7 +68,7 @@ fn a_hold_of_a_type_outlasts_that_the_edge_does_not_serve_it() {
 
 #[test]
 fn the_time_of_a_hold_of_a_type_passes_while_the_edge_does_not_serve_it() {
-    let mut bench = withdrawn(&redefined());
+    let mut bench = withdrawn(redefined());
     bench.hide_widgets(Side::Edge);
     bench.pass(GRACE);
     assert_eq!(bench.defined(), Some(uid("next")));
@@ -125,14 +78,14 @@ fn the_time_of_a_hold_of_a_type_passes_while_the_edge_does_not_serve_it() {
 
 #[test]
 fn a_type_that_is_defined_again_is_not_back_before_its_origins_can_be_listed() {
-    let mut bench = withdrawn(&redefined());
+    let mut bench = withdrawn(redefined());
     bench.hide_widgets(Side::Edge);
     bench.world.serve_at(Side::Edge, &widgets());
     while bench.copies_of(Side::Edge, "widgets").is_none() {
         bench.pass(10 * SECOND);
     }
     bench.list_widgets(&["a", "b"], 3000);
-    let origins = widgets_at_hub(&bench);
+    let origins = origins(&bench);
     bench.breaks(origins, forbidden());
     bench.pass(60 * SECOND);
     assert_eq!(bench.defined(), Some(uid("crd")));
@@ -141,7 +94,7 @@ fn a_type_that_is_defined_again_is_not_back_before_its_origins_can_be_listed() {
 
 #[test]
 fn a_hold_of_a_type_stays_while_both_sides_go_on_to_another_version() {
-    let mut bench = withdrawn(&redefined());
+    let mut bench = withdrawn(redefined());
     let token = bench.token();
     let newer = ResourceType {
         version: "v2".into(),
@@ -162,7 +115,7 @@ fn a_hold_of_a_type_stays_while_both_sides_go_on_to_another_version() {
 #[test]
 fn a_hold_of_a_type_ends_once_the_edge_has_not_even_its_crd() {
     for withdrawal in [redefined(), going()] {
-        let mut bench = withdrawn(&withdrawal);
+        let mut bench = withdrawn(withdrawal.clone());
         bench.hide_widgets(Side::Edge);
         assert!(bench.is_held(TYPE_WITHDRAWN), "{withdrawal:?}");
         bench.listed.clear();
@@ -177,7 +130,7 @@ fn a_hold_of_a_type_ends_once_the_edge_has_not_even_its_crd() {
 fn a_hold_of_many_is_not_over_while_a_side_does_not_serve_a_type_of_which_it_holds_copies() {
     for side in [Side::Edge, Side::Hub] {
         let mut bench = bench();
-        let (maps, origins) = (bench.origins(), widgets_at_hub(&bench));
+        let (maps, origins) = (bench.origins(), origins(&bench));
         bench.list(maps, &[], 40);
         bench.list(origins, &[], 40);
         assert_eq!(bench.held_for(Direction::Down, TOO_MANY), Some(4), "{side}");
@@ -269,7 +222,7 @@ fn what_is_found_to_be_deleted_before_its_definition_was_known_is_known_after_a_
     bench.world.serve(&widgets());
     bench.world.fails.insert("ask what defines types".into(), broken());
     let mut bench = bench.selecting(&[WIDGETS]);
-    let origins = widgets_at_hub(&bench);
+    let origins = origins(&bench);
     bench.says(origins, &widget("a", 10));
     bench.succeed(Change::Created);
     bench.says_gone(origins, &widget("a", 20));

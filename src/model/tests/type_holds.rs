@@ -6,26 +6,26 @@ use crate::sync::definition::Withdrawal;
 
 const VERIFY: &str = "ask whether a type is withdrawn";
 const LEFT: &str = "search for what is left";
-const WIDGETS: &str = "widgets.example.org";
+pub(super) const WIDGETS: &str = "widgets.example.org";
 
-fn going() -> Withdrawal {
+pub(super) fn going() -> Withdrawal {
     Withdrawal::Going(Some("crd".into()))
 }
 
-fn redefined() -> Withdrawal {
+pub(super) fn redefined() -> Withdrawal {
     Withdrawal::Redefined("next".into())
 }
 
-fn widget(name: &str, version: u64) -> Value {
+pub(super) fn widget(name: &str, version: u64) -> Value {
     object(&widgets(), "shop", name, version)
 }
 
-fn origins(bench: &Bench) -> SourceId {
+pub(super) fn origins(bench: &Bench) -> SourceId {
     bench.origins_of(Side::Hub, "widgets").expect("they are read")
 }
 
 /// The widgets `a` and `b` and the `ConfigMap`s `m` and `n` have come down.
-fn bench() -> Bench {
+pub(super) fn bench() -> Bench {
     let mut bench = Bench::new();
     bench.world.serve(&widgets());
     bench.world.definition = Some(defined_by("crd"));
@@ -42,7 +42,7 @@ fn bench() -> Bench {
 }
 
 /// The widget `a` is gone, and the hub says this of its type.
-fn withdrawn(withdrawal: Withdrawal) -> Bench {
+pub(super) fn withdrawn(withdrawal: Withdrawal) -> Bench {
     let mut bench = bench();
     let widgets = origins(&bench);
     bench.says_gone(widgets, &widget("a", 20));

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{Hub, LAST_APPLIED, Owner};
+use super::{Hub, Owner};
 use crate::cluster::Error;
 use crate::cluster::fields::{from_text, no_object};
 use crate::plan::Direction;
@@ -62,47 +62,47 @@ impl Owner {
     }
 }
 
-impl Hub<'_> {
-    /// What people have given to a client that notes it.
-    fn note(&self) -> Option<Map<String, Value>> {
-        let note = self.meta().annotations.as_ref()?.get(LAST_APPLIED)?;
-        from_text(note).ok()
-    }
+/// True if an object or a note of one has something at that path, also null, or cannot be followed so far.
+fn gives(whole: &Map<String, Value>, path: &Path) -> bool {
+    !matches!(found_at(whole, path), Ok(None))
 }
 
-/// True if an object or a note of one has a value at that path, also null, or cannot be followed so far. An item of a list is known by its keys,
-/// of which the note may lack those that have a default.
-fn gives(note: &Map<String, Value>, path: &Path) -> bool {
-    let Some((first, rest)) = path.split_first() else {
-        return true;
-    };
-    let Some(mut at) = first.strip_prefix("f:").and_then(|field| note.get(field)) else {
-        return false;
-    };
-    for key in rest {
-        let below = match (at, key.split_at_checked(2)) {
+/// The path leads through what is neither an object nor a list of items with keys.
+pub(super) struct NotFollowed;
+
+/// What an object or a note of one has at that path. An item of a list is known by its keys, of which a note may lack those
+/// that have a default.
+pub(super) fn found_at<'v>(
+    whole: &'v Map<String, Value>,
+    path: &[impl AsRef<str>],
+) -> Result<Option<&'v Value>, NotFollowed> {
+    let mut keys = path.iter().map(AsRef::as_ref);
+    let first = keys.next().ok_or(NotFollowed)?;
+    let mut found = first.strip_prefix("f:").and_then(|field| whole.get(field));
+    for key in keys {
+        let Some(at) = found else { return Ok(None) };
+        found = match (at, key.split_at_checked(2)) {
             (Value::Object(fields), Some(("f:", field))) => fields.get(field),
             (Value::Array(items), Some(("k:", keys))) => {
                 let keys: Map<String, Value> = from_text(keys).unwrap_or_default();
                 let fits = |item: &&Value| {
-                    keys.iter()
-                        .all(|(key, value)| item.get(key).is_none_or(|has| has == value))
+                    let mut keys = keys.iter();
+                    keys.all(|(key, value)| item.get(key).is_none_or(|has| has == value))
                 };
                 items.iter().find(fits)
             }
             (Value::Null, _) => None,
-            _ => return true,
+            _ => return Err(NotFollowed),
         };
-        let Some(below) = below else { return false };
-        at = below;
     }
-    true
+    Ok(found)
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
+    use super::super::LAST_APPLIED;
     use super::*;
 
     const MODE: &[&str] = &["f:spec", "f:mode"];
