@@ -5,16 +5,16 @@ use std::fmt;
 use std::rc::Rc;
 
 use crate::cli::{RbacOptions, Settings};
-use crate::cluster::{Cluster, Error};
 use crate::model::OneCluster;
 use crate::permissions::{Situation, needed, roles};
 use crate::renewal::Keep;
-use crate::report::{about_no_api, advice};
 use crate::side::Side;
 use crate::sides;
 use crate::survey::{Survey, View, survey};
 use crate::sync::identity;
 use crate::sync::ownership::SyncTarget;
+use driver::advice::{about_no_api, advice};
+use kube_lite::{Cluster, Error};
 
 /// The namespace of the account, and of the syncer at the edge, unless `NAMESPACE` names another one.
 const NAMESPACE: &str = "edge-syncer";

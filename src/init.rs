@@ -12,7 +12,7 @@ use edge_syncer_init::yaml::{self, DocumentError};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::cluster::files;
+use kube_lite::files;
 
 /// The most that is read from stdin, in bytes, as from a file.
 const STDIN_LIMIT: u64 = 1 << 20;

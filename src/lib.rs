@@ -9,25 +9,15 @@
 //!                         └──────────── model ────────────┘
 //! ```
 
-mod bounded;
-mod few;
-mod logging;
-mod spelling;
 mod version;
 
 pub mod cli;
 
 pub mod api;
-pub mod cluster;
 #[cfg(feature = "admin")]
 pub mod join;
 pub mod plan;
 pub mod side;
-pub mod source;
-
-pub mod queue;
-
-pub mod driver;
 
 pub mod sync;
 
@@ -36,14 +26,9 @@ pub mod model;
 pub mod engine;
 #[cfg(feature = "init")]
 pub mod init;
-pub mod leader;
 pub mod metrics;
 pub mod renewal;
 pub mod report;
-pub mod serve;
-
-pub mod shutdown;
-pub mod systemd;
 
 pub mod permissions;
 
@@ -59,6 +44,3 @@ pub use check::check;
 #[cfg(feature = "admin")]
 pub use join::run as generate;
 pub use syncer::run;
-
-#[cfg(test)]
-mod fuzz;

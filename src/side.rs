@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::cluster::Cluster;
+use kube_lite::Cluster;
 
 /// Which API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -11,8 +11,6 @@ use bytes::Bytes;
 use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
 use crate::api::{GROUP, SYNC_TARGET_NAME, SYNC_TARGET_UID, VERSION};
-use crate::cluster::discovery::{self, Discovery, GroupVersion, Served};
-use crate::cluster::{Cluster, Content, Error, ListRequest, Scope};
 use crate::engine::record;
 use crate::model::effect::{ConfigKind, Names};
 use crate::permissions::Situation;
@@ -21,6 +19,8 @@ use crate::side::Side;
 use crate::sync::definition::{Hub, ask_hub};
 use crate::sync::meta::Meta;
 use crate::sync::ownership::SyncTarget;
+use kube_lite::discovery::{self, Discovery, GroupVersion, Served};
+use kube_lite::{Cluster, Content, Error, ListRequest, Scope};
 
 /// How often the plan asks for more: each answer may lead to another question.
 const ROUNDS: usize = 10;

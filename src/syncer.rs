@@ -7,20 +7,21 @@ use std::rc::Rc;
 use tokio::sync::mpsc::Receiver;
 use tokio::task::LocalSet;
 
-use crate::cli::{Settings, logger};
-use crate::cluster::{Cluster, ObjectName, reload};
+use crate::cli::Settings;
 use crate::engine::{self, Clusters};
-use crate::leader::{self, Candidacy};
-use crate::logging::log_line;
-use crate::logging::times;
 use crate::model::{self, OneCluster};
-use crate::serve::{self, Desk};
-use crate::shutdown::Shutdown;
 use crate::side::Side;
 use crate::sync::job::Policy;
 use crate::sync::own_objects::lease_name;
-use crate::systemd::Manager;
 use crate::{metrics, renewal, sides, version};
+use driver::leader::{self, Candidacy};
+use driver::logger;
+use driver::serve::{self, Desk};
+use driver::shutdown::Shutdown;
+use driver::systemd::Manager;
+use kube_lite::logging::log_line;
+use kube_lite::logging::times;
+use kube_lite::{Cluster, ObjectName, reload};
 
 /// Most requests in flight at once, whatever `--burst` says: enough to fill a link with 600 ms of latency, and each may
 /// hold an object.

@@ -14,10 +14,10 @@ mod types;
 
 use bench::Bench;
 use cases::CASES;
-use edge_syncer::cluster::access::{AccessSource, Flags};
-use edge_syncer::cluster::reload::Reloading;
 use edge_syncer::side::Side;
 use futures_util::FutureExt as _;
+use kube_lite::access::{AccessSource, Flags};
+use kube_lite::reload::Reloading;
 use serde_json::json;
 use support::objects::namespace;
 use support::process::complain;

@@ -12,11 +12,11 @@ use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
 
-use edge_syncer::cluster::{Error, ObjectName};
-use edge_syncer::driver::{Opened, Shell, Sides};
-use edge_syncer::serve::HealthQuery;
-use edge_syncer::source::Mode;
+use driver::serve::HealthQuery;
+use driver::source::Mode;
+use driver::{Opened, Shell, Sides};
 use greeter::{EVERY, Greeter, Hands, Side};
+use kube_lite::{Error, ObjectName};
 use server::Server;
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::sync::oneshot;

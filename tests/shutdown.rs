@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
-use edge_syncer::shutdown::Shutdown;
+use driver::shutdown::Shutdown;
 
 const CHILD: &str = "EDGE_SYNCER_TEST_CHILD";
 

@@ -5,7 +5,7 @@
 use serde::Deserialize;
 
 use super::{Config, MOST_ENTRIES, null_is_default};
-use crate::bounded::at_most;
+use kube_lite::bounded::at_most;
 
 /// More conversions than this are refused; `maxItems` in the CRD.
 const MOST_CONVERSIONS: usize = 4000;

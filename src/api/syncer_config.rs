@@ -6,7 +6,7 @@
 use serde::Deserialize;
 
 use super::{Config, MOST_ENTRIES, null_is_default};
-use crate::bounded::at_most;
+use kube_lite::bounded::at_most;
 
 /// Lowercase plural of the kind.
 pub const RESOURCE: &str = "syncerconfigs";

@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 use super::points::{Points, Verdict};
 use super::refused::Ended;
 use crate::ask::advice_of_server;
-use crate::cli::{Settings, logger};
-use crate::cluster::access::{self, Access};
-use crate::cluster::{Cluster, Credentials, Error};
-use crate::logging::times;
-use crate::report::is_about_path;
+use crate::cli::Settings;
 use crate::side::Side;
 use crate::sides;
+use driver::advice::is_about_path;
+use driver::logger;
+use kube_lite::access::{self, Access};
+use kube_lite::logging::times;
+use kube_lite::{Cluster, Credentials, Error};
 
 /// Credentials that end sooner are worth a note.
 const SOON: u64 = 7 * 86_400;

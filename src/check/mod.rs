@@ -21,14 +21,14 @@ use self::contact::contact;
 use self::points::{Points, Verdict};
 use crate::ask;
 use crate::cli::{self, Settings};
-use crate::cluster::{Cluster, Credentials, Error};
-use crate::logging::LogFormat;
 use crate::model::OneCluster;
 use crate::permissions::{On, Permission, needed};
-use crate::report::advice;
 use crate::side::Side;
 use crate::survey::{Survey, survey};
 use crate::sync::identity;
+use driver::advice::advice;
+use kube_lite::logging::LogFormat;
+use kube_lite::{Cluster, Credentials, Error};
 
 /// Questions about permissions in flight at once: enough for a link with much latency.
 const AT_ONCE: usize = 8;

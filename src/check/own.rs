@@ -10,12 +10,12 @@ use serde_json::json;
 
 use super::points::{Points, Verdict};
 use crate::cli::Settings;
-use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
 use crate::renewal::Keep;
-use crate::report::advice;
-use crate::serve;
 use crate::side::Side;
 use crate::sync::own_objects::record_name;
+use driver::advice::advice;
+use driver::serve;
+use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType};
 
 /// Whether the edge has what the syncer's own objects need.
 pub(super) async fn objects(edge: &Cluster, settings: &Settings, points: &mut Points) {

@@ -4,8 +4,8 @@ use std::fmt::{self, Display, Write as _};
 
 use serde_json::{Value, json};
 
-use crate::logging::LogFormat;
 use crate::side::Side;
+use kube_lite::logging::LogFormat;
 
 /// The result of a point, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,11 +1,11 @@
 //! What to say about credentials that a side refuses. A server answers the same to those that have ended and to forged
 //! ones; what a kubeconfig holds says which they are. Without I/O.
 
-use crate::cluster::ObjectName;
-use crate::cluster::access::Form;
-use crate::cluster::claims::Claims;
 use crate::renewal::{Keep, rotate_command};
 use crate::side::Side;
+use kube_lite::ObjectName;
+use kube_lite::access::Form;
+use kube_lite::claims::Claims;
 
 /// How the accounts that `gen` makes at a hub begin.
 pub(super) const OF_GEN: &str = "kubestellar-syncer-";
@@ -70,7 +70,7 @@ impl Ended<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::claims::tests::token;
+    use kube_lite::claims::token;
 
     #[test]
     fn the_command_is_the_one_that_makes_such_credentials() {

@@ -8,11 +8,11 @@ use super::points::{Points, Verdict};
 use super::refused::OF_GEN;
 use super::{AT_ONCE, together};
 use crate::cli::Settings;
-use crate::cluster::read::read_metadata;
-use crate::cluster::{Cluster, Credentials, ObjectName, ResourceType};
 use crate::side::Side;
 use crate::survey::{Registration, Survey};
 use crate::sync::meta::Meta;
+use kube_lite::read::read_metadata;
+use kube_lite::{Cluster, Credentials, ObjectName, ResourceType};
 
 /// The most namespaces that are looked for, each with a request.
 const MOST: usize = 200;

@@ -9,9 +9,9 @@ use argh::{ArgsInfo, FlagInfo, FlagInfoKind, FromArgs, Optionality};
 
 use super::klog::{self, Klog};
 use super::usage::UsageError;
-use crate::logging::LogFormat;
 use crate::side::Side;
-use crate::spelling;
+use kube_lite::logging::LogFormat;
+use kube_lite::spelling;
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq)]

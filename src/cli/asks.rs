@@ -4,9 +4,9 @@
 use super::args::{Command, RbacOptions, run};
 use super::klog::Klog;
 use super::usage::UsageError;
-use crate::logging::LogFormat;
 use crate::side::Side;
-use crate::spelling;
+use kube_lite::logging::LogFormat;
+use kube_lite::spelling;
 
 /// The names of these commands in messages.
 pub(super) const CHECK: &str = "edge-syncer check";

@@ -8,7 +8,7 @@ use super::klog::{self, Klog};
 #[cfg(feature = "admin")]
 use super::pages::Shell;
 use super::usage::UsageError;
-use crate::spelling;
+use kube_lite::spelling;
 
 /// The words that a command line may begin with.
 const COMMANDS: &[&str] = &[

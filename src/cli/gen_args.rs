@@ -4,7 +4,7 @@ use argh::{ArgsInfo, FlagInfo, FlagInfoKind, FromArgs, Optionality};
 
 use super::klog::{self, Klog};
 use super::usage::UsageError;
-use crate::spelling;
+use kube_lite::spelling;
 
 // In the order of the help.
 /// The flags of `gen` as they were given.

@@ -5,7 +5,7 @@ use edge_syncer_init::template::Data;
 use super::args::{Command, OF_ALL, no_flag_of};
 use super::usage::UsageError;
 use crate::init::Render;
-use crate::spelling;
+use kube_lite::spelling;
 
 /// The name of the command in messages.
 pub(super) const RENDER: &str = "edge-syncer init render";

@@ -11,21 +11,22 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::{self, ExitCode};
 
-use crate::cluster::access::{AccessError, AccessSource};
-use crate::cluster::claims::Claims;
-use crate::cluster::files;
 #[cfg(feature = "init")]
 use crate::init::RenderError;
-pub use crate::logging::LogFormat;
-use crate::logging::log_line;
 use crate::model::OneCluster;
 use crate::plan::{Bounds, Filter, is_label};
-#[cfg(feature = "admin")]
-use crate::spelling;
-use crate::systemd::Asked;
 use crate::version;
 use args::{Command, RunArgs};
+use driver::logger;
+use driver::systemd::Asked;
 use klog::Klog;
+use kube_lite::access::{AccessError, AccessSource};
+use kube_lite::claims::Claims;
+use kube_lite::files;
+pub use kube_lite::logging::LogFormat;
+use kube_lite::logging::log_line;
+#[cfg(feature = "admin")]
+use kube_lite::spelling;
 
 pub use args::RbacOptions;
 pub use settings::Settings;
@@ -44,7 +45,6 @@ mod help;
 #[cfg(feature = "init")]
 mod init_args;
 mod klog;
-pub mod logger;
 #[cfg(feature = "admin")]
 pub mod pages;
 #[cfg(feature = "admin")]
@@ -392,9 +392,11 @@ fn exit_code(error: &(dyn Error + 'static)) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use driver::serve::ListenAddress;
+
     use super::*;
-    use crate::cluster::{ObjectName, ResourceType};
     use crate::plan::Direction;
+    use kube_lite::{ObjectName, ResourceType};
 
     fn check(line: &str) -> Result<Invocation, String> {
         parse(line.split(' ').map(OsString::from)).map_err(|error| error.to_string())
@@ -543,7 +545,8 @@ mod tests {
 
     #[test]
     fn joins_causes_without_saying_them_twice() {
-        let error = crate::serve::tests::taken(io::Error::other("one\ntwo"));
+        let address = ListenAddress::parse(":1").unwrap();
+        let error = address.cannot_be_used(io::Error::other("one\ntwo"));
         assert_eq!(chain(&error), "cannot listen at :1 (--listen-address): one\\ntwo");
         assert_eq!(exit_code(&error), FAILED);
         assert_eq!(

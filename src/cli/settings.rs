@@ -10,19 +10,19 @@ use super::args::RunArgs;
 use super::duration;
 use super::klog::Klog;
 use super::usage::UsageError;
-use crate::cluster::access::{AccessSource, Flags};
-use crate::cluster::{ObjectName, Rate};
-use crate::logging::LogFormat;
 use crate::model::Limits;
 use crate::plan::{Filter, is_label};
-use crate::queue;
 use crate::renewal::Keep;
-use crate::serve::ListenAddress;
 use crate::side::Side;
-use crate::source::Mode;
-use crate::spelling;
 use crate::sync::ownership::SyncTarget;
-use crate::systemd::Asked;
+use driver::queue;
+use driver::serve::ListenAddress;
+use driver::source::Mode;
+use driver::systemd::Asked;
+use kube_lite::access::{AccessSource, Flags};
+use kube_lite::logging::LogFormat;
+use kube_lite::spelling;
+use kube_lite::{ObjectName, Rate};
 
 /// Requests per second to each side, as in the Go syncer.
 const DEFAULT_QPS: f64 = 30.0;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cluster::discovery::{self, GroupVersion, Served};
-use crate::cluster::{Cluster, Error};
 use crate::model::effect::{Answers, DiscoveryRequest, Groups, Lacking};
+use kube_lite::discovery::{self, GroupVersion, Served};
+use kube_lite::{Cluster, Error};
 
 /// Asks all questions, one after the other.
 pub(super) async fn ask(cluster: &Cluster, questions: DiscoveryRequest) -> Answers {
@@ -101,8 +101,8 @@ pub(super) async fn confirm_lacking(cluster: &Cluster, types: Lacking) -> BTreeS
 mod tests {
     use super::*;
     use crate::api::FIELD_MANAGER;
-    use crate::cluster::{Paths, RateLimit};
     use crate::side::Side;
+    use kube_lite::{Paths, RateLimit};
 
     async fn lacks_gauges(paths: &[(&'static str, &'static str)], scope: Option<bool>) -> bool {
         let server = Paths(paths.iter().copied().collect());

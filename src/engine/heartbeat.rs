@@ -11,11 +11,11 @@ use bytes::Bytes;
 use serde::Deserialize;
 
 use crate::api::{GROUP, VERSION};
-use crate::cluster::discovery::{Served, discover};
-use crate::cluster::{Cluster, Content, Error, ObjectName};
 use crate::model::effect::{ConfigHeartbeat, ConfigKind, ConfigToMark, HeartbeatRequest, HeartbeatResult, Places};
 use crate::plan::StatusPath;
 use crate::sync::meta::Meta;
+use kube_lite::discovery::{Served, discover};
+use kube_lite::{Cluster, Content, Error, ObjectName};
 
 /// Writes to all configs, until one shows that the hub does not answer.
 pub(super) async fn write(hub: &Cluster, beat: HeartbeatRequest) -> HeartbeatResult {

@@ -3,13 +3,13 @@
 use std::rc::Rc;
 
 use super::discover::confirm_lacking;
-use crate::cluster::{Cluster, Content, Error, ListRequest, ResourceType, Scope, qualified};
 use crate::model::effect::{Lacking, Left};
 use crate::plan::{CopiesOf, Direction};
 use crate::side::Side;
 use crate::sync::definition::TypeDefinitions;
 use crate::sync::meta::Meta;
 use crate::sync::ownership::{Marked, SyncTarget, mark_selector};
+use kube_lite::{Cluster, Content, Error, ListRequest, ResourceType, Scope, qualified};
 
 /// How many copies of a type, `resource.group`, are at the edge, if the hub has it no longer.
 pub(super) async fn count(
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::api::FIELD_MANAGER;
     use crate::api::{DOWNSYNCED, OWNER, RENAMED_FROM};
-    use crate::cluster::{Paths, RateLimit};
+    use kube_lite::{Paths, RateLimit};
 
     fn copy(name: &str, renamed_from: Option<&str>) -> Value {
         let mut object = json!({"metadata": {"name": name, "namespace": "shop", "uid": "u", "resourceVersion": "1",

@@ -1,4 +1,4 @@
-//! The engine: runs the [model](crate::model) on the [driver](crate::driver), and has the requests that it asks for.
+//! The engine: runs the [model](crate::model) on the [driver](driver), and has the requests that it asks for.
 
 mod definitions;
 mod discover;
@@ -16,12 +16,12 @@ use tokio::sync::mpsc::Receiver;
 use tokio::time::timeout;
 
 use self::requests::Sender;
-use crate::cluster::Cluster;
-use crate::driver::{Opened, Shell, Sides};
-use crate::logging::log_line;
 use crate::model::{Model, OneCluster, Settings};
-use crate::serve::HealthQuery;
 use crate::side::Side;
+use driver::serve::HealthQuery;
+use driver::{Opened, Shell, Sides};
+use kube_lite::Cluster;
+use kube_lite::logging::log_line;
 
 /// How long the end of the process may wait for the last write.
 const LAST_WRITE: Duration = Duration::from_secs(2);

@@ -1,8 +1,8 @@
 //! Reading and writing the record of synced types.
 
-use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
-use crate::logging::log_line;
 use crate::model::effect::{Kept, Names, parse_record, render_record};
+use kube_lite::logging::log_line;
+use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType};
 
 /// Reads it from the edge, with the records that it takes over; an empty one if there is none.
 pub(crate) async fn read(edge: &Cluster, names: &Names) -> Result<Kept, Error> {
@@ -73,9 +73,9 @@ mod tests {
 
     use super::*;
     use crate::api::FIELD_MANAGER;
-    use crate::cluster::{ApiServer, RateLimit, Response};
     use crate::side::Side;
     use crate::sync::ownership::SyncTarget;
+    use kube_lite::{ApiServer, RateLimit, Response};
 
     /// An edge that has one answer to everything.
     struct Says(&'static str);

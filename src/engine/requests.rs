@@ -7,12 +7,12 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
 use super::{definitions, discover, heartbeat, hub_namespaces, left, record};
-use crate::driver::{Opened, Perform, Servers};
 use crate::model::Model;
 use crate::model::effect::{Answer, Done, Request};
 use crate::side::Side;
 use crate::sync::job::Policy;
 use crate::sync::{identity, reconcile, status_return};
+use driver::{Opened, Perform, Servers};
 
 /// What sends them.
 pub(super) struct Sender {

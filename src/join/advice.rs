@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::cluster::{Error, Place};
+use kube_lite::{Error, Place};
 
 const NOT_ACCEPTED: &str =
     "your credentials are not accepted: log in again, or name others with --kubeconfig, --context or --user";
@@ -11,11 +11,9 @@ const NOT_ACCEPTED: &str =
 pub(super) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
     match error {
         Error::Unauthorized(_) => NOT_ACCEPTED.into(),
-        Error::Unreachable(_) | Error::BadAnswer(_) => crate::report::advice::advice(error, place),
+        Error::Unreachable(_) | Error::BadAnswer(_) => driver::advice::advice(error, place),
         // It speaks TLS at that port.
-        Error::Status(status) if status.code == 400 && status.reason.is_empty() => {
-            crate::report::advice::advice(error, place)
-        }
+        Error::Status(status) if status.code == 400 && status.reason.is_empty() => driver::advice::advice(error, place),
         Error::Status(status) => match status.code {
             401 => NOT_ACCEPTED.into(),
             403 => "it needs the rights of an administrator: have them given to you, or use other credentials".into(),

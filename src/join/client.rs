@@ -1,6 +1,6 @@
 //! Requests of an administrator to the hub: one after the other, each answered or an error.
 //!
-//! Not [`crate::cluster::Cluster`], which is made for a syncer that continues for years: here, a person waits for the
+//! Not [`kube_lite::Cluster`], which is made for a syncer that continues for years: here, a person waits for the
 //! end of a command.
 
 use std::time::Duration;
@@ -13,11 +13,11 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use crate::api::FIELD_MANAGER;
-use crate::cluster::access::admin::{self, Admin};
-use crate::cluster::access::{self, Access, AccessError, BadField};
-use crate::cluster::connect::connect;
-use crate::cluster::real::RealServer;
-use crate::cluster::{ApiServer as _, Cluster, Error, Place, RateLimit};
+use kube_lite::access::admin::{self, Admin};
+use kube_lite::access::{self, Access, AccessError, BadField};
+use kube_lite::connect::connect;
+use kube_lite::real::RealServer;
+use kube_lite::{ApiServer as _, Cluster, Error, Place, RateLimit};
 
 /// The name of the side, in messages.
 const HUB: &str = "hub";

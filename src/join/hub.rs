@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::id::syncer_id;
 use super::token;
 use crate::api;
-use crate::cluster::access::server_url;
+use kube_lite::access::server_url;
 
 /// Which permissions are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

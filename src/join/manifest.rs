@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::hub::Rbac;
 use super::patch;
 use super::scoped::Scope;
-use crate::cluster::is_of_every_cluster;
+use kube_lite::is_of_every_cluster;
 
 /// The base and the components, as they are in `manifests/`.
 const BASE: &str = include_str!("../../manifests/base/edge-syncer.yaml");

@@ -25,9 +25,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::cluster::access::admin::Admin;
 use client::Client;
 use hub::{Identity, Wanted};
+use kube_lite::access::admin::Admin;
 use manifest::Values;
 use output::Part;
 use register::Work;

@@ -3,7 +3,7 @@
 use http::Uri;
 
 use super::token::is_of_this_machine;
-use crate::cluster::is_of_every_cluster;
+use kube_lite::is_of_every_cluster;
 
 /// About the namespace of the syncer at the edge, for a manifest.
 pub(super) fn about_namespace(namespace: &str) -> Option<String> {

@@ -126,7 +126,7 @@ async fn ready(work: &Work<'_>, name: &str, settings: &Settings) -> Result<Strin
 
 /// The advice is for what is missing or hidden, which is probably in another workspace; other errors have nothing to do
 /// with workspaces.
-fn failed(work: &Work<'_>, what: &str, error: &crate::cluster::Error, advice: &str) -> JoinError {
+fn failed(work: &Work<'_>, what: &str, error: &kube_lite::Error, advice: &str) -> JoinError {
     match error.status() {
         Some(status) if matches!(status.code, 403 | 404) => work.error(what, &format!("{error}; {advice}")),
         _ => work.failed(what, error),

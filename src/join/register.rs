@@ -14,8 +14,8 @@ use super::hub::{self, Identity, Object, Rbac, Step, Wanted};
 use super::id::new_uid;
 use super::{JoinError, token};
 use crate::api;
-use crate::cluster::Error;
-use crate::report::advice::about_no_api;
+use driver::advice::about_no_api;
+use kube_lite::Error;
 use serde_json::Value;
 
 /// The time between two checks whether the hub serves the configs.

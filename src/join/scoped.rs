@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use super::hub::Identity;
 use super::register::Work;
 use super::{Format, JoinError, Settings};
-use crate::cluster::ObjectName;
 use crate::permissions::{Needed, Permission, Situation, needed, roles};
 use crate::plan::{Bounds, Filter};
 use crate::side::Side;
 use crate::survey::{Survey, View, survey};
 use crate::sync::ownership::SyncTarget;
+use kube_lite::ObjectName;
 
 /// The rules that the configs need.
 #[derive(Debug)]

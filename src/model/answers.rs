@@ -10,8 +10,8 @@ use super::Model;
 use super::one_cluster::Clusters;
 use crate::metrics::{ConfigProblems, Snapshot, render, status};
 use crate::plan::Direction;
-use crate::serve::HealthQuery;
 use crate::side::Side;
+use driver::serve::HealthQuery;
 
 /// How long a page of metrics is served again: making one visits every object.
 const FRESH: Duration = Duration::from_secs(1);

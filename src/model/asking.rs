@@ -8,12 +8,12 @@ use super::config_kind::ConfigKind;
 use super::crds::Crds;
 use super::timers::Timer;
 use super::{Model, Request};
-use crate::cluster::discovery::{Discovery, GroupVersion, Served};
-use crate::cluster::{Error, ResourceType};
 use crate::plan::{Absence, Missing, SyncedType};
 use crate::report::{Subject, Topic};
 use crate::side::Side;
-use crate::source::SourceId;
+use driver::source::SourceId;
+use kube_lite::discovery::{Discovery, GroupVersion, Served};
+use kube_lite::{Error, ResourceType};
 
 /// The wait between a sign that a missing type may be there and asking for it: one CRD causes several events as it
 /// comes up.

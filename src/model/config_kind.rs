@@ -1,9 +1,9 @@
 //! The kinds of configs.
 
 use crate::api::{GROUP, VERSION, edge_sync_config, syncer_config};
-use crate::cluster::ResourceType;
 use crate::report::{Subject, Topic};
 use crate::side::Side;
+use kube_lite::ResourceType;
 
 /// The kinds of configs. Objects of both count, as their union.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -12,15 +12,15 @@ use super::turns::Turns;
 use super::{Feed, Model};
 use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
-use crate::cluster::{Error, Scope};
-use crate::few::Few;
-use crate::logging::log_line;
 use crate::plan::{Missing, Place, Problem, Sliced, SyncedType, Unknown, Wanted};
 use crate::report::{Subject, Topic};
 use crate::side::Side;
-use crate::source::SourceId;
-use crate::source::{Reading, Style};
 use crate::sync::meta::Meta;
+use driver::few::Few;
+use driver::source::SourceId;
+use driver::source::{Reading, Style};
+use kube_lite::logging::log_line;
+use kube_lite::{Error, Scope};
 
 /// The time between two requests for a kind of configs that the hub does not serve, while it serves the other one.
 const KIND_INTERVAL: Duration = Duration::from_secs(600);

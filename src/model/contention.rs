@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::queue::{back_off, spread};
+use driver::queue::{back_off, spread};
 
 /// So many corrections are made at once.
 const PATIENCE: u32 = 3;

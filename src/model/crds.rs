@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 
 use super::{Feed, Model};
-use crate::cluster::discovery::Discovery;
-use crate::cluster::{Error, ResourceType, Scope, qualified};
-use crate::logging::log_line;
 use crate::side::Side;
-use crate::source::{Reading, SourceId, Style};
 use crate::sync::meta::Meta;
+use driver::source::{Reading, SourceId, Style};
+use kube_lite::discovery::Discovery;
+use kube_lite::logging::log_line;
+use kube_lite::{Error, ResourceType, Scope, qualified};
 
 /// What is read of the CRDs of a side.
 pub(super) struct Crds {

@@ -11,12 +11,12 @@ use tokio::time::Instant;
 use super::config_kind::ConfigKind;
 use super::timers::Timer;
 use super::{Model, Request, TypeId, TypeState};
-use crate::cluster::{Error, ResourceType};
-use crate::logging::log_line;
 use crate::plan::Direction;
 use crate::report::{Subject, Topic};
 use crate::side::Side;
 use crate::sync::definition::{DefinedBy, Hub, TypeDefinition, TypeDefinitions};
+use kube_lite::logging::log_line;
+use kube_lite::{Error, ResourceType};
 
 /// The wait before what the hub refuses is asked for again: everything continues without it.
 const REFUSED_WAIT: Duration = Duration::from_secs(600);

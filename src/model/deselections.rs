@@ -16,11 +16,11 @@ use super::config_kind::ConfigKind;
 use super::definitions::definition_of;
 use super::timers::Timer;
 use super::{Model, Request};
-use crate::cluster::Error;
 use crate::plan::{Plan, Selects};
 use crate::report::Subject;
 use crate::side::Side;
 use crate::sync::definition::{DefinedBy, Withdrawal};
+use kube_lite::Error;
 
 /// How long what defines a kind of configs is known though there are none any more, as long as nothing depends on it.
 const UNUSED_WAIT: Duration = Duration::from_secs(10);

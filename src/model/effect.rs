@@ -10,14 +10,14 @@ pub(crate) use super::heartbeat::{ConfigHeartbeat, ConfigToMark, HeartbeatReques
 pub(crate) use super::hub_namespaces::{End, NamespaceDone, Step};
 pub(crate) use super::record::kept::{Kept, Names, parse_record, render_record};
 use super::{Key, Model};
-use crate::cluster::{Error, ObjectName, ResourceType};
-use crate::driver;
-pub(crate) use crate::driver::Known;
 use crate::plan::CopiesOf;
 use crate::side::Side;
 use crate::sync::definition::{TypeDefinitions, Withdrawal};
 use crate::sync::job::{Failure, Job, Outcome};
 use crate::sync::status_return::{Returned, StatusJob};
+use driver;
+pub(crate) use driver::Known;
+use kube_lite::{Error, ObjectName, ResourceType};
 
 /// What is to be done.
 pub(crate) type Effect = driver::Effect<Model>;

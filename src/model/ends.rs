@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use super::timers::Timer;
 use super::{Model, TypeId};
-use crate::cluster::ObjectName;
-use crate::source::Mode;
+use driver::source::Mode;
+use kube_lite::ObjectName;
 
 /// How long a watch may take to report an end, longer than one that does not notice that its server is another one.
 const LATE: Duration = Duration::from_secs(180);

@@ -7,12 +7,12 @@ use super::config_kind::ConfigKind;
 use super::handler::Handler;
 use super::objects::Origins;
 use super::{Feed, Model, TypeId};
-use crate::cluster::Error;
-use crate::driver::Feed as _;
 use crate::report::{Subject, Topic};
 use crate::side::Side;
-use crate::source::{SourceEvent, SourceId, Versions};
 use crate::sync::meta::Meta;
+use driver::Feed as _;
+use driver::source::{SourceEvent, SourceId, Versions};
+use kube_lite::Error;
 
 impl Feed {
     /// Lets the handler of this feed do something.

@@ -19,15 +19,15 @@ use super::inventory::{Generation, Link};
 use super::timers::Timer;
 use super::{Model, TypeId};
 use crate::api::OWNER;
-use crate::cluster::fields::from_text;
-use crate::cluster::{ObjectName, ResourceType, Scope, is_path_segment, is_word, qualified};
-use crate::logging::log_line;
 use crate::plan::{Direction, SyncedType};
 use crate::side::Side;
 use crate::sync::kinds::{has_finished, runs_once};
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Status};
 use crate::sync::ownership::{CopyState, Marked, Owner, SyncTarget, origin_hash};
+use kube_lite::fields::from_text;
+use kube_lite::logging::log_line;
+use kube_lite::{ObjectName, ResourceType, Scope, is_path_segment, is_word, qualified};
 
 /// Bytes of all lines: some 3,000 Jobs, most of them without their status, and half of what a `ConfigMap` can hold.
 const MOST_BYTES: usize = 512 << 10;

@@ -34,9 +34,9 @@ use self::withdrawn::TypeHolds;
 use super::count::Count;
 use super::inventory::{Held, Permit};
 use super::{Key, Model, Task, TypeId, TypeState, Types};
-use crate::logging::log_line;
 use crate::plan::{Direction, TypePlan};
 use crate::sync::ownership::origin_hash;
+use kube_lite::logging::log_line;
 
 /// The most holds that are listed in the condition, the most severe first.
 const MESSAGES: usize = 8;

@@ -1,7 +1,7 @@
 use super::counting::{Loss, PASS};
 use super::*;
-use crate::cluster::ObjectName;
 use crate::model::Task;
+use kube_lite::ObjectName;
 
 const LIMITS: Limits = Limits {
     most: 20,

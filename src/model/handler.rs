@@ -3,9 +3,9 @@
 use bytes::Bytes;
 
 use super::Model;
-use crate::cluster::Error;
-use crate::source::{SourceId, Versions};
 use crate::sync::meta::Meta;
+use driver::source::{SourceId, Versions};
+use kube_lite::Error;
 
 /// What the events of a feed do. `id` is the source that has reported them.
 pub(super) trait Handler {

@@ -13,11 +13,11 @@ use super::config_kind::ConfigKind;
 use super::guard::Condition;
 use super::timers::Timer;
 use super::{Model, Request};
-use crate::cluster::Error;
 use crate::plan::StatusPath;
-use crate::queue::back_off;
 use crate::side::Side;
 use crate::sync::meta::Meta;
+use driver::queue::back_off;
+use kube_lite::Error;
 
 /// How long a heartbeat for a new config waits for others that come with it.
 const NEW_CONFIG: Duration = Duration::from_secs(1);

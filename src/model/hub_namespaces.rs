@@ -13,15 +13,15 @@ use tokio::time::Instant;
 use super::timers::{LASTING, Timer};
 use super::{Feed, Model, Request};
 use crate::api::UPSYNCED_SELECTOR;
-use crate::cluster::{Error, Precondition, ResourceType, Scope};
-use crate::logging::log_line;
 use crate::plan::Direction;
-use crate::queue::back_off;
 use crate::report::Subject;
 use crate::side::Side;
-use crate::source::{Reading, SourceId, Style};
 use crate::sync::meta::Meta;
 use crate::sync::ownership::{CopyState, Marked};
+use driver::queue::back_off;
+use driver::source::{Reading, SourceId, Style};
+use kube_lite::logging::log_line;
+use kube_lite::{Error, Precondition, ResourceType, Scope};
 
 /// How long a namespace of ours is kept after the last object of upsync in it is gone: one that comes back needs it
 /// again.

@@ -22,9 +22,9 @@ pub(super) use self::states::{LeftOpen, Permit};
 use self::states::{News, Reported, Trace, Work};
 use super::contention::{self, Contention};
 use super::link_status::LinkStatus;
-use crate::cluster::{ObjectName, Within};
 use crate::sync::job::Seen;
 use crate::sync::ownership::CopyState;
+use kube_lite::{ObjectName, Within};
 
 /// How many namespaces are in memory before the empty ones are dropped for the first time; later, twice as many as were
 /// left.

@@ -1,5 +1,5 @@
 //! The model: what is known of both sides, what follows from it, and what is to be done next. Plain data: it waits for
-//! nothing, talks to nobody, and has neither a clock nor a source of randomness. The shell ([`crate::driver`]) gives it
+//! nothing, talks to nobody, and has neither a clock nor a source of randomness. The shell ([`driver`]) gives it
 //! what happens ([`Event`]), the time, and the contact with both sides ([`Moment`]); it answers with what is to be done
 //! ([`Effect`]) and when to be woken ([`Role::next_due`]).
 //!
@@ -82,18 +82,18 @@ use self::sources::{Feed, SourceState, Sources};
 use self::timers::{Timer, Timers};
 use self::types::TypeState;
 use self::workers::Workers;
-use crate::cluster::discovery::Discovery;
-use crate::cluster::{ObjectName, Within};
-pub(crate) use crate::driver::Course;
-use crate::driver::{self, Role};
 use crate::plan::Filter;
-use crate::queue::{Payload, Queue, QueueKey};
 use crate::report::Report;
 use crate::side::Side;
-use crate::source::{Mode, SourceId};
 use crate::sync::definition::TypeDefinitions;
 use crate::sync::job::Policy;
 use crate::sync::object::Desired;
+pub(crate) use driver::Course;
+use driver::queue::{Payload, Queue, QueueKey};
+use driver::source::{Mode, SourceId};
+use driver::{self, Role};
+use kube_lite::discovery::Discovery;
+use kube_lite::{ObjectName, Within};
 
 /// Bytes of objects that may wait for a worker: enough to keep all workers busy over a link with 300 ms of latency,
 /// and little compared with the memory that the process needs anyway.

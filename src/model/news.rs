@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Model;
-use crate::cluster::discovery::{Discovery, ServedResource};
-use crate::logging::{Maybe, log_line};
 use crate::plan::{Absence, Direction, Missing, Place, Plan, Problem, Unknown};
 use crate::side::Side;
+use kube_lite::discovery::{Discovery, ServedResource};
+use kube_lite::logging::{Maybe, log_line};
 
 /// Lines about one config. Of the rest, only the number is logged.
 const LINES: usize = 5;
@@ -294,8 +294,8 @@ pub(super) fn log_each<'a, T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::ResourceType;
-    use crate::cluster::discovery::Served;
+    use kube_lite::ResourceType;
+    use kube_lite::discovery::Served;
 
     /// A side that serves gauges at `v1` of `g`, and lacks all else.
     fn side() -> Discovery {

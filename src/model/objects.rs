@@ -7,18 +7,18 @@ use bytes::Bytes;
 use super::handler::Handler;
 use super::inventory::Held;
 use super::{AtHand, Key, Model, Task, TypeId};
-use crate::cluster::{Error, ObjectName};
-use crate::driver::Feed as _;
-use crate::logging::log_line;
 use crate::plan::{Direction, Selection};
 use crate::report::LeftOut;
 use crate::side::Side;
-use crate::source::{SourceId, Versions};
 use crate::sync::job::Seen;
 use crate::sync::kinds::has_finished;
 use crate::sync::meta::Meta;
 use crate::sync::object::{Desired, Status, has_ephemeral_containers, is_never_synced};
 use crate::sync::ownership::{CopyState, Marked, Owner, origin_hash};
+use driver::Feed as _;
+use driver::source::{SourceId, Versions};
+use kube_lite::logging::log_line;
+use kube_lite::{Error, ObjectName};
 
 impl Model {
     /// The list under way has named an origin of which there is no news.

@@ -6,8 +6,8 @@ use std::fmt;
 
 use super::Model;
 use super::timers::Timer;
-use crate::logging::log_line;
 use crate::side::Side;
+use kube_lite::logging::log_line;
 
 /// Hub and edge are the same cluster, or the same workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]

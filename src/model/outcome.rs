@@ -7,15 +7,15 @@ use super::guard::Reason;
 use super::inventory::LeftOpen;
 use super::timers::LASTING;
 use super::{Done, Effect, Generation, Key, Model, TypeId};
-use crate::cluster::{Error, ObjectName};
-use crate::logging::log_line;
 use crate::plan::{Direction, Selection};
-use crate::queue;
 use crate::report::Subject;
 use crate::side::Side;
 use crate::sync::identity::Doubt;
 use crate::sync::job::{Change, Ending, Failure, HeldFor, Outcome, Seen, Why};
 use crate::sync::object::Address;
+use driver::queue;
+use kube_lite::logging::log_line;
+use kube_lite::{Error, ObjectName};
 
 /// Until a name is read again that another origin's copy has. When that copy is deleted, its side reports it before.
 const NAME_TAKEN_WAIT: Duration = Duration::from_secs(600);

@@ -6,11 +6,11 @@ use tokio::time::Instant;
 
 use super::Model;
 use super::timers::Timer;
-use crate::cluster::Error;
 use crate::plan::Direction;
-use crate::queue::{back_off, probe_wait};
 use crate::report::{Peer, Subject};
 use crate::side::Side;
+use driver::queue::{back_off, probe_wait};
+use kube_lite::Error;
 
 /// A side that comes back twice within this time is unsteady.
 const STEADY: Duration = Duration::from_secs(60);

@@ -8,13 +8,13 @@ use super::asking::is_gone;
 use super::timers::Timer;
 use super::turns::{Compared, Following, Making};
 use super::{Model, TypeId, TypeState};
-use crate::cluster::discovery::Discovery;
-use crate::cluster::{ObjectName, ResourceType};
-use crate::logging::log_line;
 use crate::plan::{Added, Direction, Origins, Pair, Plan, SyncedType, TypePlan, steps_are_taken};
 use crate::report::Subject;
 use crate::side::Side;
 use crate::sync::definition::DefinedBy;
+use kube_lite::discovery::Discovery;
+use kube_lite::logging::log_line;
+use kube_lite::{ObjectName, ResourceType};
 
 /// How many things a plan may be made of without a pause after it: entries of configs, types and objects.
 const WITHOUT_PAUSE: usize = 1000;

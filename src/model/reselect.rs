@@ -4,8 +4,8 @@
 use std::rc::Rc;
 
 use super::{Model, TypeId, TypeState};
-use crate::cluster::ObjectName;
 use crate::plan::{Added, Direction, Selection, TypePlan};
+use kube_lite::ObjectName;
 
 /// Above this many new names, lists are cheaper.
 pub(super) const NAMES: usize = 200;

@@ -9,10 +9,10 @@ use std::time::Duration;
 use super::news::log_each;
 use super::timers::Timer;
 use super::{Model, Request, TypeId, TypeState};
-use crate::cluster::{Error, ObjectName};
-use crate::logging::log_line;
 use crate::plan::{Direction, Place};
 use crate::side::Side;
+use kube_lite::logging::log_line;
+use kube_lite::{Error, ObjectName};
 
 /// The wait before the hub is asked for a namespace: what is applied together with the config, and what is being listed,
 /// need no line.

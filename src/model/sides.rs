@@ -9,11 +9,11 @@ use tokio::time::Instant;
 use super::asking::DiscoveryState;
 use super::identities::IdentityCheck;
 use super::reachability::Reachability;
-use crate::cluster::Standing;
-use crate::cluster::discovery::Discovery;
-use crate::few::Few;
 use crate::side::Side;
 use crate::sync::identity::Identity;
+use driver::few::Few;
+use kube_lite::Standing;
+use kube_lite::discovery::Discovery;
 
 /// What is known of one side.
 #[derive(Default)]

@@ -8,13 +8,13 @@ use tokio::time::Instant;
 use super::config_kind::ConfigKind;
 use super::inventory::Generation;
 use super::{Effect, Model, TypeId};
-use crate::cluster::{Error, ObjectName, Scope};
-use crate::driver::{self, Priority};
 use crate::plan::{Direction, Selector};
 use crate::report::{Subject, Topic};
 use crate::side::Side;
-use crate::source::{Covers, Mode, Reading, SourceId, Style};
 use crate::sync::ownership::mark_selector;
+use driver::source::{Covers, Mode, Reading, SourceId, Style};
+use driver::{self, Priority};
+use kube_lite::{Error, ObjectName, Scope};
 
 /// How many copies are remembered that a list names as they were before.
 const MANY_OUTDATED: usize = 16;

@@ -12,10 +12,7 @@ use tokio::time::Duration;
 use super::effect::Known;
 use super::inventory::Link;
 use super::{AtHand, Effect, Key, Model, Task, TypeId};
-use crate::cluster::{Error, ObjectName, ResourceType};
-use crate::logging::log_line;
 use crate::plan::{Direction, StatusPath};
-use crate::queue::{self, Class};
 use crate::report::{LeftOut, Subject, Topic};
 use crate::side::Side;
 use crate::sync::job::Failure;
@@ -23,6 +20,9 @@ use crate::sync::object::Status;
 use crate::sync::ownership::CopyState;
 use crate::sync::status_return::{Returned, StatusJob};
 use crate::sync::status_writer::{other_status_manager, status_manager};
+use driver::queue::{self, Class};
+use kube_lite::logging::log_line;
+use kube_lite::{Error, ObjectName, ResourceType};
 
 /// Between two tries of a status whose object is not there, or is another one. A report of either object causes a try
 /// before that; with polls, it may come late.

@@ -13,17 +13,17 @@ use super::guard::Reason;
 use super::identities::Settled;
 use super::timers::Timer;
 use super::{Effect, Feed, Model, Request, SourceState, TypeId};
-use crate::cluster::{Error, ObjectName};
-use crate::driver::Feed as _;
-use crate::logging::log_line;
 use crate::plan::Direction;
-use crate::queue::back_off;
 use crate::report::{Subject, Topic};
 use crate::side::Side;
-use crate::source::{SourceId, Versions};
 use crate::sync::identity::{self, Doubt, Witness};
 use crate::sync::job::HeldFor;
 use crate::sync::ownership::origin_hash;
+use driver::Feed as _;
+use driver::queue::back_off;
+use driver::source::{SourceId, Versions};
+use kube_lite::logging::log_line;
+use kube_lite::{Error, ObjectName};
 
 /// How often in a row a side is asked that cannot say which cluster it is. A new cluster can after a few seconds.
 const TRIES: u32 = 10;

@@ -5,16 +5,16 @@ use std::rc::Rc;
 
 use super::ends::Ends;
 use super::inventory::{Hashing, Inventory};
-use crate::cluster::{Error, ObjectName, ResourceType, Scope, qualified};
 use crate::plan::{Direction, Filter, Selection, TypePlan};
-use crate::queue::Class;
 use crate::report::Subject;
 use crate::side::Side;
-use crate::source::SourceId;
 use crate::sync::meta::Meta;
 use crate::sync::object::Address;
 use crate::sync::own_objects::is_record;
 use crate::sync::ownership::{Marked, Owner, SyncTarget};
+use driver::queue::Class;
+use driver::source::SourceId;
+use kube_lite::{Error, ObjectName, ResourceType, Scope, qualified};
 
 /// One type that is synced, or has copies left that were. Its objects are known by the names of their copies.
 pub(super) struct TypeState {

@@ -8,12 +8,12 @@ use super::sources::SourceState;
 use super::timers::Timer;
 use super::workers::HELD_BACK;
 use super::{AtHand, Effect, Generation, Key, Model, Request, Task, TypeId, TypeState};
-use crate::cluster::ObjectName;
 use crate::plan::Direction;
-use crate::queue::{self, Class, Payload};
-use crate::source::SourceId;
 use crate::sync::job::Job;
 use crate::sync::ownership::is_protected_namespace;
+use driver::queue::{self, Class, Payload};
+use driver::source::SourceId;
+use kube_lite::ObjectName;
 
 /// How long what deletes others too waits for a moment in which there is nothing else to do.
 const LAST_PATIENCE: Duration = Duration::from_secs(60);

@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Generation, Key, TypeId, WORK_BYTES};
-use crate::cluster::Within;
+use kube_lite::Within;
 
 /// What takes longer than this is slow.
 pub(super) const SLOW: Duration = Duration::from_secs(5);
@@ -200,7 +200,7 @@ impl Workers {
 mod tests {
     use super::super::Task;
     use super::*;
-    use crate::cluster::ObjectName;
+    use kube_lite::ObjectName;
 
     fn key(type_id: TypeId, namespace: &str, name: usize) -> Key {
         let name = ObjectName::new(namespace, &name.to_string());

@@ -2,8 +2,8 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::api::syncer_config::SyncerConfig;
-use crate::cluster::discovery::{Discovery, Served, ServedResource};
 use crate::plan::{Filter, Wanted};
+use kube_lite::discovery::{Discovery, Served, ServedResource};
 
 /// What both sides serve: group, plural, kind, namespaced, with a `/status`.
 const TYPES: [(&str, &str, &str, bool, bool); 6] = [
@@ -115,7 +115,7 @@ fn lines(side: Side, spec: &serde_json::Value, change: impl FnOnce(&mut Situatio
             verbs,
             row,
         } = permission;
-        let mut line = format!("{} {}", crate::cluster::qualified(group, resource), verbs.join(","));
+        let mut line = format!("{} {}", kube_lite::qualified(group, resource), verbs.join(","));
         if let Some(namespace) = namespace {
             line = format!("{namespace}/{line}");
         }

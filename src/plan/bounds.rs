@@ -6,7 +6,7 @@
 //! `--deny`, limits that.
 
 use super::Direction;
-use crate::cluster::{ObjectName, ResourceType};
+use kube_lite::{ObjectName, ResourceType};
 
 /// The flag that lifts it, which every refusal names.
 pub(super) const FLAG: &str = "--allow-system";

@@ -9,8 +9,8 @@ use super::shapes::{serves, shapes};
 use super::*;
 use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
-use crate::cluster::ObjectName;
-use crate::cluster::discovery::Discovery;
+use kube_lite::ObjectName;
+use kube_lite::discovery::Discovery;
 
 /// How many steps a slice may take here.
 const SLICE: usize = 2000;

@@ -9,8 +9,8 @@ use std::fmt;
 
 use super::names::ALL;
 use super::{Bounds, Direction, SyncedType};
-use crate::cluster::{ObjectName, ResourceType, twin};
-use crate::spelling;
+use kube_lite::spelling;
+use kube_lite::{ObjectName, ResourceType, twin};
 
 /// The words that a rule begins with; with two dashes in front, the flags.
 const DENY: &str = "deny";
@@ -76,7 +76,7 @@ pub enum Rule {
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Deny { resource, group } => write!(f, "{DENY} {}", crate::cluster::qualified(group, resource)),
+            Self::Deny { resource, group } => write!(f, "{DENY} {}", kube_lite::qualified(group, resource)),
             Self::AllowNamespace(pattern) => write!(f, "{ALLOW_NAMESPACE} {pattern}"),
             Self::DenyNamespace(pattern) => write!(f, "{DENY_NAMESPACE} {pattern}"),
         }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::cluster::{ResourceType, twin};
+use kube_lite::{ResourceType, twin};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const FLOWS: &str = "flowcontrol.apiserver.k8s.io";
@@ -217,7 +217,7 @@ pub(super) fn keeps_all(group: &str, word: &str) -> Option<Unless> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::qualified;
+    use kube_lite::qualified;
 
     const TOKEN: &str = "kubernetes.io/service-account-token";
 

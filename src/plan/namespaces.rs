@@ -105,8 +105,8 @@ mod tests {
     use super::*;
     use crate::api::edge_sync_config::EdgeSyncConfig;
     use crate::api::syncer_config::SyncerConfig;
-    use crate::cluster::ResourceType;
     use crate::plan::{Pair, TypePlan};
+    use kube_lite::ResourceType;
 
     /// A plan with `ConfigMap`s.
     fn plan() -> Plan {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cluster::ObjectName;
+use kube_lite::ObjectName;
 
 /// The names that differ between the sides, for the objects of one type. All others are called the same on both.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

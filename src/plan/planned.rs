@@ -5,9 +5,9 @@ use std::fmt;
 use std::rc::Rc;
 
 use super::{Direction, Naming, Place, Problem, Selector, SyncedType};
-use crate::cluster::discovery::{GroupVersion, ServedResource};
-use crate::cluster::{ObjectName, ResourceType, qualified};
 use crate::side::Side;
+use kube_lite::discovery::{GroupVersion, ServedResource};
+use kube_lite::{ObjectName, ResourceType, qualified};
 
 /// What to sync now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -300,12 +300,10 @@ impl fmt::Display for Missing {
     }
 }
 
-impl ServedResource {
-    /// True if people have defined the type, and its objects are stored at another version than this one. Kubernetes
-    /// stores new versions of its own types at the former one for a while, and loses nothing by that.
-    pub(super) fn is_stored_elsewhere(&self) -> bool {
-        self.stored_elsewhere && !BUILT_IN.contains(&self.resource.group.as_str())
-    }
+/// True if people have defined the type, and its objects are stored at another version than this one. Kubernetes
+/// stores new versions of its own types at the former one for a while, and loses nothing by that.
+pub(super) fn is_stored_elsewhere(served: &ServedResource) -> bool {
+    served.stored_elsewhere && !BUILT_IN.contains(&served.resource.group.as_str())
 }
 
 /// API groups that every API server has built in. Their objects have a status only where discovery names `/status`.

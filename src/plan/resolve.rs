@@ -20,14 +20,14 @@ use self::retained::Selected;
 use self::versions::{Asked, Chosen};
 use super::kept::may_be_named;
 use super::naming::Naming;
-use super::planned::{Absence, Missing, Pair, Plan, TypePlan, status_path};
+use super::planned::{Absence, Missing, Pair, Plan, TypePlan, is_stored_elsewhere, status_path};
 use super::selector::{Layer, Shared};
 use super::steps::Sliced;
 use super::wanted::{Entry, Objects, Types, Wanted};
 use super::{Direction, Filter, Names, Place, Problem, Selector, steps};
-use crate::cluster::discovery::{Discovery, ServedResource};
-use crate::cluster::{ResourceType, qualified};
 use crate::side::Side;
+use kube_lite::discovery::{Discovery, ServedResource};
+use kube_lite::{ResourceType, qualified};
 
 impl Plan {
     /// Compares `wanted` with what is known of each side. What a side has not answered for yet is neither planned nor
@@ -344,7 +344,7 @@ impl<'a> Resolver<'a> {
                 Direction::Down => selectors.get(&pair.edge).unwrap_or(&nothing),
                 Direction::Up => &nothing,
             };
-            let not_stored = draft.places.first().filter(|_| draft.origin.is_stored_elsewhere());
+            let not_stored = draft.places.first().filter(|_| is_stored_elsewhere(&draft.origin));
             let planned = TypePlan {
                 direction: pair.direction,
                 at_hub: hub.resource.clone(),

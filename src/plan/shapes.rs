@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::cluster::ResourceType;
-use crate::cluster::discovery::{Discovery, Served, ServedResource};
+use kube_lite::ResourceType;
+use kube_lite::discovery::{Discovery, Served, ServedResource};
 
 /// What both sides serve: `count` types of the group `many.io`, and a few others.
 pub(crate) fn serves(count: usize) -> Discovery {

@@ -191,12 +191,12 @@ impl SyncedType {
     /// `resource.group` of the origins.
     pub fn qualified_origin(&self) -> String {
         let (group, resource) = self.origin();
-        crate::cluster::qualified(group, resource)
+        kube_lite::qualified(group, resource)
     }
 
     /// `resource.group` of the copies.
     pub fn qualified(&self) -> String {
-        crate::cluster::qualified(&self.group, &self.resource)
+        kube_lite::qualified(&self.group, &self.resource)
     }
 
     /// True if the other one is the same, whatever its version.
@@ -268,12 +268,7 @@ impl Triple {
 
 impl std::fmt::Display for Triple {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{} {}",
-            crate::cluster::qualified(&self.group, &self.kind),
-            self.name
-        )
+        write!(f, "{} {}", kube_lite::qualified(&self.group, &self.kind), self.name)
     }
 }
 

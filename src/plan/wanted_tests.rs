@@ -1,7 +1,7 @@
 use super::*;
-use crate::cluster::discovery::{Discovery, Served, ServedResource};
-use crate::cluster::{ObjectName, ResourceType};
 use crate::plan::{Bounds, Filter, Plan, Selection};
+use kube_lite::discovery::{Discovery, Served, ServedResource};
+use kube_lite::{ObjectName, ResourceType};
 
 fn config(name: &str, spec: &serde_json::Value) -> SyncerConfig {
     let object = serde_json::json!({"metadata": {"name": name}, "spec": spec});

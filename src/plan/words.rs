@@ -4,7 +4,7 @@
 use super::kept::{Unless, keeps_all};
 use super::names::{ALL, Names};
 use crate::api::edge_sync_config::Ref;
-use crate::cluster::{is_path_segment, is_word};
+use kube_lite::{is_path_segment, is_word};
 
 /// The longest name of a namespace (a DNS label).
 const LONGEST_NAMESPACE: usize = 63;

@@ -16,9 +16,9 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::cluster::access::{AccessSource, Wanted, token_in};
-use crate::cluster::claims::Claims;
-use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType, files};
+use kube_lite::access::{AccessSource, Wanted, token_in};
+use kube_lite::claims::Claims;
+use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType, files};
 
 /// The key of the Secret, as the manifests have it.
 const KEY: &str = "kubeconfig";
@@ -193,7 +193,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
-    use crate::cluster::claims::tests::token;
+    use kube_lite::claims::token;
 
     /// The current context.
     const CURRENT: Wanted<'_> = Wanted {

@@ -24,11 +24,11 @@ pub use keep::Keep;
 
 use self::notice::{Notice, Notices};
 use self::plan::{LOOK, Now, Plan, Step, Tries};
-use crate::cluster::access::AccessSource;
-use crate::cluster::claims::Claims;
-use crate::cluster::{Cluster, Credentials, Error};
-use crate::logging::{Maybe, log_line};
 use crate::side::Side;
+use kube_lite::access::AccessSource;
+use kube_lite::claims::Claims;
+use kube_lite::logging::{Maybe, log_line};
+use kube_lite::{Cluster, Credentials, Error};
 
 /// What is needed to renew and watch the credentials. Cheap to clone.
 #[derive(Clone)]

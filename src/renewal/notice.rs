@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cluster::Credentials;
+use kube_lite::Credentials;
 
 const DAY: u64 = 86_400;
 /// How long before the end it is logged, each once.
@@ -60,8 +60,8 @@ impl Notices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::claims::Claims;
-    use crate::cluster::claims::tests::token;
+    use kube_lite::claims::Claims;
+    use kube_lite::claims::token;
 
     fn reported(credentials: &Credentials, are_renewed: bool, days: impl Iterator<Item = u64>) -> Vec<(u64, bool)> {
         let mut notices = Notices::default();

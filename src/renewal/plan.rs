@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::cluster::claims::Claims;
-use crate::cluster::{Standing, since_1970_of};
+use kube_lite::claims::Claims;
+use kube_lite::{Standing, since_1970_of};
 
 /// The longest time without a check while nothing is due: clocks are set, and files are replaced.
 pub(super) const LOOK: Duration = Duration::from_secs(60);
@@ -165,7 +165,7 @@ pub(super) fn answer(body: &[u8], old: &Claims) -> Result<(SecretString, Claims)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::claims::tests::token;
+    use kube_lite::claims::token;
 
     const HOUR: u64 = 3600;
     const THERE: (bool, bool) = (true, true);

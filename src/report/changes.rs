@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::logging::LogReason;
 use crate::side::Side;
+use kube_lite::logging::LogReason;
 
 /// Lines that a burst may have before it is summed up: so many about deletes, about drift, and about all else.
 const LINES: u32 = 20;

@@ -5,8 +5,8 @@ use std::fmt::Display;
 
 use log::Level;
 
-use crate::logging::{self, LogReason};
 use crate::side::Side;
+use kube_lite::logging::{self, LogReason};
 
 /// A part of an object that does not reach the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

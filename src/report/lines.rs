@@ -7,11 +7,11 @@ use std::time::Duration;
 use log::Level;
 
 use super::changes::Word;
-use super::failures::{Line, STEADY};
 use super::subject::{Subject, Topic};
-use crate::cluster::Error;
-use crate::logging::{self, LogReason};
 use crate::side::Side;
+use driver::failures::{Line, STEADY};
+use kube_lite::Error;
+use kube_lite::logging::{self, LogReason};
 
 /// The words about copies that somebody else has changed or deleted, where they have no lines of their own.
 pub(super) const DRIFT: Word = ("changed by somebody else, and corrected", LogReason::CopyDrifted);

@@ -4,13 +4,10 @@
 //! failures have in common, such as a missing permission, once for all of them. Changes are logged one line each while
 //! they are few; a burst is logged as its first lines and a sum, and has few lines even if it never ends.
 
-pub(crate) mod advice;
 mod changes;
 mod counters;
-mod failures;
 mod left_out;
 mod lines;
-mod streak;
 mod subject;
 
 use std::collections::HashSet;
@@ -19,16 +16,15 @@ use std::fmt::Display;
 use log::Level;
 use tokio::time::Instant;
 
-use self::advice::shared_reason;
 use self::changes::{Changes, Word};
-use self::failures::Failures;
 use self::left_out::Said;
 use self::lines::{DRIFT, log_end, log_failure, log_sums, reason};
-use crate::cluster::{Error, Place};
-use crate::logging::{self, LogReason, log_line};
 use crate::side::Side;
+use driver::advice::{about_no_api, advice, shared_reason};
+use driver::failures::{self, Failures};
+use kube_lite::logging::{self, LogReason, log_line};
+use kube_lite::{Error, Place};
 
-pub(crate) use self::advice::{about_no_api, advice, is_about_path};
 pub use self::counters::Counters;
 pub use self::left_out::LeftOut;
 pub use self::subject::{Subject, Topic};
@@ -151,7 +147,7 @@ impl Report {
     pub fn conflict(&mut self, side: Side, object: &str, owner: Option<&str>) {
         let subject = Subject::object(side, object.to_owned());
         let why = format!("somebody else's object has its name owner={owner:?}");
-        let kind = streak::kind_of_words(&why);
+        let kind = failures::kind_of_words(&why);
         if self.failures.fails(&subject, kind, None, self.now).is_none() {
             return;
         }
@@ -232,7 +228,7 @@ impl Report {
         let text = error.to_string();
         let Some(line) = self
             .failures
-            .fails(&subject, streak::kind(error), shared_reason(error), self.now)
+            .fails(&subject, failures::kind(error), shared_reason(error), self.now)
         else {
             let [(key, name), (space, namespace)] = subject.keys();
             logging::write(

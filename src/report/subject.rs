@@ -2,11 +2,11 @@
 
 use std::hash::Hash;
 
-use super::advice::{is_refused_as_invalid, is_terminating};
-use super::failures::Failing;
-use crate::cluster::Error;
-use crate::logging::LogReason;
 use crate::side::Side;
+use driver::advice::{is_refused_as_invalid, is_terminating};
+use driver::failures::Failing;
+use kube_lite::Error;
+use kube_lite::logging::LogReason;
 
 /// What a streak of failures is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -186,8 +186,8 @@ fn is_permission(error: &Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::Place;
-    use crate::report::advice;
+    use driver::advice::advice;
+    use kube_lite::Place;
 
     fn error(code: u16, message: &str) -> Error {
         let body = serde_json::json!({"kind": "Status", "reason": "x", "message": message});

@@ -4,7 +4,7 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
-use crate::cluster::fields::from_text;
+use kube_lite::fields::from_text;
 
 /// One piece of JSON text. Commas and colons are not returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use super::contents::{first_in_namespace, first_of_type, is_in_every_namespace};
 use super::hidden::Crd;
 use super::meta::Meta;
 use super::object::Address;
-use crate::cluster::discovery::{self, Served};
-use crate::cluster::{Cluster, Error, ResourceType, Scope};
+use kube_lite::discovery::{self, Served};
+use kube_lite::{Cluster, Error, ResourceType, Scope};
 
 /// The first object that would be deleted too and is not to be deleted itself, as `Kind/namespace/name`; or another
 /// reason against the delete. `None` if nothing does. An error proves nothing.
@@ -54,8 +54,8 @@ async fn first_of_definition(cluster: &Rc<Cluster>, name: &str) -> Result<Option
 mod tests {
     use super::*;
     use crate::api::FIELD_MANAGER;
-    use crate::cluster::{ObjectName, Paths, RateLimit};
     use crate::side::Side;
+    use kube_lite::{ObjectName, Paths, RateLimit};
 
     const GROUPS: (&str, &str) = (
         "/apis",

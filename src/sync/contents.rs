@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use super::hidden::first_hidden;
 use super::meta::Meta;
-use crate::cluster::discovery::{self, Served};
-use crate::cluster::{Cluster, Content, Error, ListRequest, ResourceType, Scope};
+use kube_lite::discovery::{self, Served};
+use kube_lite::{Cluster, Content, Error, ListRequest, ResourceType, Scope};
 
 /// The first object found in a namespace for which `ignore` is false, as `Kind/namespace/name`, or which type cannot be
 /// listed; `None` if the side has answered for every type that nothing else is there.
@@ -101,8 +101,8 @@ pub(super) async fn first_of_type(
 mod tests {
     use super::*;
     use crate::api::FIELD_MANAGER;
-    use crate::cluster::{Paths, RateLimit};
     use crate::side::Side;
+    use kube_lite::{Paths, RateLimit};
 
     async fn first(paths: &[(&'static str, &'static str)]) -> Result<Option<String>, Error> {
         let server = Paths(paths.iter().copied().collect());

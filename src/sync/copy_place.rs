@@ -8,9 +8,9 @@ use super::meta::Meta;
 use super::object::{Address, Desired};
 use super::ownership::{CopyState, Marked};
 use super::read::created_meanwhile;
-use crate::bounded::at_most;
-use crate::cluster::read::{at_least, not_older, read_metadata};
-use crate::cluster::{Cluster, Content, Error, qualified};
+use kube_lite::bounded::at_most;
+use kube_lite::read::{at_least, not_older, read_metadata};
+use kube_lite::{Cluster, Content, Error, qualified};
 
 /// The metadata of what is in the copy's place now; `None` if there is nothing.
 pub(super) async fn read_meta(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Error> {

@@ -10,9 +10,9 @@ use serde::Deserialize;
 
 use super::identity::{WORKSPACE, logical_clusters};
 use super::meta::Meta;
-use crate::cluster::discovery;
-use crate::cluster::read::read_metadata_shared;
-use crate::cluster::{Cluster, Error, ObjectName, ResourceType, group_version_path, is_word, may_be_a_crd};
+use kube_lite::discovery;
+use kube_lite::read::read_metadata_shared;
+use kube_lite::{Cluster, Error, ObjectName, ResourceType, group_version_path, is_word, may_be_a_crd};
 
 /// kcp's API group for bindings of APIs, which it serves in every workspace.
 const BINDINGS: &str = "apis.kcp.io";

@@ -17,14 +17,14 @@ use super::left_to_others;
 use super::replace::{Replacing, is_ours_alone, make_room};
 use super::take_over::{MOST_VERSIONS, Whose, take_over};
 use crate::api::DOWNSYNC_OVERWRITE;
-use crate::cluster::read::read_metadata;
-use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
 use crate::plan::Direction;
 use crate::side::Side;
 use crate::sync::kinds::{keeps_silently, may_keep_silently, runs_once};
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Desired, Marks};
 use crate::sync::ownership::{Copy, CopyState, Marked};
+use kube_lite::read::read_metadata;
+use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType};
 
 /// A resource version that no object has (that of the first write to an empty storage is 2), so that an apply creates the
 /// object or is refused as a conflict.

@@ -102,12 +102,12 @@ mod stories {
     use std::rc::Rc;
 
     use super::*;
-    use crate::cluster::ResourceType;
     use crate::sync::job::{Ending, HeldFor};
     use crate::sync::ownership::origin_hash;
     use crate::sync::reconcile::reconcile;
     use crate::sync::reconcile::tests::{GROUPS, OUR_COPY, job};
     use crate::sync::scripted::scripted;
+    use kube_lite::ResourceType;
 
     /// As the hub has it: another object than the one with the UID `u9`, of which [`OUR_COPY`] was made.
     const ANOTHER: &str =

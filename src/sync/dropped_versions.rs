@@ -15,9 +15,9 @@ use super::field_set::FieldSet;
 use super::managed_fields::{Entries, Owner, field_set};
 use super::meta::Meta;
 use super::object::Address;
-use crate::cluster::discovery::{self, Served};
-use crate::cluster::fields::with_fields;
-use crate::cluster::{Cluster, Content, Error, ResourceType};
+use kube_lite::discovery::{self, Served};
+use kube_lite::fields::with_fields;
+use kube_lite::{Cluster, Content, Error, ResourceType};
 
 /// Applies through `once` to the copy as it was at a version.
 pub(super) async fn apply(

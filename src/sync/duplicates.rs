@@ -12,8 +12,8 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::top_fields::{fields_of, object_of};
-use crate::cluster::ResourceType;
-use crate::cluster::fields::from_text;
+use kube_lite::ResourceType;
+use kube_lite::fields::from_text;
 
 /// Group, plural and the path to the spec of the pods.
 type PodSpec = (&'static str, &'static str, &'static [&'static str]);

@@ -18,8 +18,8 @@ use super::managed_fields::owned;
 use super::meta::Meta;
 use super::object::{Address, Desired};
 use super::top_fields::object_of;
-use crate::cluster::fields::from_text;
-use crate::cluster::{Cluster, Content, Error};
+use kube_lite::fields::from_text;
+use kube_lite::{Cluster, Content, Error};
 
 /// Applies through `once`, which applies to the copy as it was at a version and returns the copy, and whether the apply
 /// has created it.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::{Map, Value};
 
 use super::canonical::{Token, Tokens};
-use crate::cluster::fields::from_text;
+use kube_lite::fields::from_text;
 
 /// The way to a field: keys as in a field set, out of their quotes.
 pub(super) type Path = Vec<String>;

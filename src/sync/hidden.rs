@@ -7,7 +7,7 @@ use std::rc::Rc;
 use serde::Deserialize;
 
 use super::meta::Meta;
-use crate::cluster::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
+use kube_lite::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
 
 /// Names the objects of the first namespaced type that the side defines and that is not among those `shown`
 /// (`resource.group`).
@@ -101,8 +101,8 @@ impl Crd {
 mod tests {
     use super::*;
     use crate::api::FIELD_MANAGER;
-    use crate::cluster::{Paths, RateLimit};
     use crate::side::Side;
+    use kube_lite::{Paths, RateLimit};
 
     const LIST: (&str, &str) = (
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",

@@ -4,8 +4,6 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 
-use crate::cluster::{Error, Precondition, ResourceType};
-use crate::logging::LogReason;
 use crate::plan::{Direction, Selection};
 use crate::side::Side;
 use crate::sync::definition::{TypeDefinitions, Withdrawal};
@@ -14,6 +12,8 @@ use crate::sync::managed_fields::{RevertFrom, marks};
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Desired, Status, is_never_synced};
 use crate::sync::ownership::{Copy, CopyState, Marked, Source, SyncTarget, origin_hash};
+use kube_lite::logging::LogReason;
+use kube_lite::{Error, Precondition, ResourceType};
 
 /// Why nothing is done.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -25,9 +25,9 @@ use self::unset::found_at;
 pub(crate) use self::unset::retain_unset;
 use super::managed_fields::{MADE_UP, is_controller};
 use super::top_fields::object_of;
-use crate::cluster::fields::from_text;
-use crate::cluster::{Error, ResourceType};
 use crate::plan::Direction;
+use kube_lite::fields::from_text;
+use kube_lite::{Error, ResourceType};
 
 /// Cleans one value in place; `Null` says that it is not synced at all.
 type Clean = fn(&mut Value, &Hub<'_>);

@@ -12,10 +12,10 @@ use super::kinds::retain_unset;
 use super::managed_fields::{Entries, RevertFrom, beside_ours};
 use super::object::{Address, Desired};
 use super::ownership::{Copy, CopyState};
-use crate::cluster::fields::from_text;
-use crate::cluster::{Cluster, Content, Error};
 use crate::plan::Direction;
 use crate::side::Side;
+use kube_lite::fields::from_text;
+use kube_lite::{Cluster, Content, Error};
 
 /// What a Secret is for, and so no value of it: an apply without it would fill a Secret of any type.
 const SECRET_TYPE: [&str; 1] = ["f:type"];

@@ -17,10 +17,10 @@ use serde_json::value::RawValue;
 
 use super::field_set::FieldSet;
 use crate::api::FIELD_MANAGER;
-use crate::bounded::at_most;
-use crate::cluster::Error;
-use crate::cluster::fields::from_text;
 use crate::plan::Direction;
+use kube_lite::Error;
+use kube_lite::bounded::at_most;
+use kube_lite::fields::from_text;
 
 /// Field managers of the Go syncer: its user agent begins with the name of its executable. Its updates clear
 /// `managedFields`; the API server then names what it finds at the first apply `before-first-apply`.

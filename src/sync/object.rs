@@ -21,14 +21,14 @@ use super::top_fields::{fields_of, object_of};
 use crate::api::{
     ADOPTED, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, OWNER, PULL_SECRETS, RENAMED_FROM, REPLACE, SOURCE, UPSYNCED,
 };
-use crate::cluster::fields::{from_text, no_object, with_fields};
-use crate::cluster::{Error, ObjectName, ResourceType};
 use crate::plan::{Direction, Selection, kept};
 use crate::sync::canonical::canonical_hash;
 use crate::sync::duplicates::Duplicates;
 use crate::sync::kinds;
 use crate::sync::meta::Meta;
 use crate::sync::ownership::{Copy, Marked, SyncTarget, is_create_only, mark, origin_hash};
+use kube_lite::fields::{from_text, no_object, with_fields};
+use kube_lite::{Error, ObjectName, ResourceType};
 
 /// What says of a Secret what it is for.
 const TYPE: &str = "type";
@@ -211,7 +211,7 @@ impl Desired {
     /// Rewrites it for a copy of another name or kind. The group of a renamed CRD is its name without the plural.
     fn rename(&mut self, origin: &Address, copy: &Address) -> Result<(), Error> {
         let Address { resource, name } = origin;
-        let kind = crate::cluster::qualified(&resource.group, &resource.kind);
+        let kind = kube_lite::qualified(&resource.group, &resource.kind);
         self.annotations
             .insert(RENAMED_FROM.into(), format!("{kind}/{}", name.name));
         if copy.resource.kind == "CustomResourceDefinition" {

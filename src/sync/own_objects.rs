@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::cluster::ResourceType;
+use kube_lite::ResourceType;
 
 const LEASE: &str = "edge-syncer";
 const RECORD: &str = "edge-syncer-types";

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::managed_fields::Entries;
 use super::meta::Meta;
 use super::object::Address;
-use crate::cluster::{Cluster, Content, Error};
+use kube_lite::{Cluster, Content, Error};
 
 /// Has the server name an owner of all fields of the copy, if that is this object and has none. Returns its metadata after
 /// that; `None` if nothing is to be done, or the server refuses it.

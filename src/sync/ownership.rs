@@ -13,9 +13,9 @@ use crate::api::{
     ADOPTED, DOWNSYNC_OVERWRITE, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, DOWNSYNCED_SELECTOR, OWNER, RENAMED_FROM, SOURCE,
     UPSYNCED, UPSYNCED_SELECTOR,
 };
-use crate::cluster::{ResourceType, is_word};
 use crate::plan::{Direction, kept};
 use crate::sync::meta::Meta;
+use kube_lite::{ResourceType, is_word};
 
 /// Key of the annotation and the label that mark the copies of a direction.
 pub fn mark(direction: Direction) -> &'static str {

@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 
 use super::top_fields::{fields_of, object_of};
 use crate::api::PULL_SECRETS;
-use crate::cluster::fields::from_text;
-use crate::cluster::{Error, ResourceType};
+use kube_lite::fields::from_text;
+use kube_lite::{Error, ResourceType};
 
 const FIELD: &str = "imagePullSecrets";
 

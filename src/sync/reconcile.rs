@@ -14,11 +14,11 @@ use super::read::confirm_there;
 use super::retire::{release_kept, retire};
 use super::undeclared::MOST_REFUSALS;
 use super::{downsync, identity, undeclared, upsync};
-use crate::cluster::read::not_older;
-use crate::cluster::{Cluster, Content, Error};
 use crate::plan::{Direction, Selection};
 use crate::side::Side;
 use crate::sync::ownership::Marked;
+use kube_lite::read::not_older;
+use kube_lite::{Cluster, Content, Error};
 
 /// Syncs one object.
 pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> Result<Outcome, Failure> {

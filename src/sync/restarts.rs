@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::managed_fields::RESTARTS;
 use super::object::Desired;
-use crate::cluster::since_1970_of;
+use kube_lite::since_1970_of;
 
 impl Desired {
     /// True if it may ask for a restart.
@@ -64,9 +64,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cluster::{ObjectName, ResourceType};
     use crate::plan::{Direction, Selection};
     use crate::sync::object::Address;
+    use kube_lite::{ObjectName, ResourceType};
 
     #[test]
     fn times_are_compared_wherever_they_were_written() {

@@ -14,14 +14,14 @@ use super::copy_place::{confirm_gone, is_of, read_meta};
 use super::job::{Change, Failure, HeldFor, Job, Outcome, Seen, Why, done, done_with, failed, left, precondition};
 use super::read::created_meanwhile;
 use crate::api::{ADOPTED, OWNER, PULL_SECRETS, RENAMED_FROM, SOURCE};
-use crate::cluster::read::{not_older, read_metadata};
-use crate::cluster::{Cluster, Error};
 use crate::plan::Direction;
 use crate::side::Side;
 use crate::sync::identity::{self, Verdict};
 use crate::sync::meta::Meta;
 use crate::sync::object::Address;
 use crate::sync::ownership::{Copy, CopyState, Source, mark};
+use kube_lite::read::{not_older, read_metadata};
+use kube_lite::{Cluster, Error};
 
 /// How often a copy that changes in between is read again before its delete is put off. Nothing else is asked of its
 /// side in between, so the delete succeeds even if a status changes many times a second.

@@ -1,11 +1,11 @@
 use super::*;
-use crate::cluster::ResourceType;
 use crate::side::Side;
 use crate::sync::definition::Withdrawal;
 use crate::sync::job::Ending;
 use crate::sync::reconcile::reconcile;
 use crate::sync::reconcile::tests::{ABSENT, FOREIGN, GONE, GROUPS, LIST_WITHOUT, OUR_COPY, OURS, job};
 use crate::sync::scripted::scripted;
+use kube_lite::ResourceType;
 
 const CREATE_ONLY: Copy = Copy {
     create_only: true,

@@ -9,8 +9,8 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
 use crate::api::FIELD_MANAGER;
-use crate::cluster::{ApiServer, Cluster, Error, RateLimit, Response};
 use crate::side::Side;
+use kube_lite::{ApiServer, Cluster, Error, RateLimit, Response};
 
 /// A side that answers from a script and keeps what it was asked, as `METHOD path body`.
 struct Scripted {

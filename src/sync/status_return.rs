@@ -11,15 +11,15 @@ use serde_json::value::RawValue;
 
 use super::job::{Failure, Policy, failed};
 use crate::api::OWNER;
-use crate::cluster::fields::{from_text, no_object};
-use crate::cluster::read::{not_older, read_metadata};
-use crate::cluster::{Cluster, Content, Error, NewStatus, OnlyWith};
 use crate::plan::{Direction, StatusPath};
 use crate::side::Side;
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Status};
 use crate::sync::ownership::{Marked, Owner, mark};
 use crate::sync::status_writer::status_manager;
+use kube_lite::fields::{from_text, no_object};
+use kube_lite::read::{not_older, read_metadata};
+use kube_lite::{Cluster, Content, Error, NewStatus, OnlyWith};
 
 /// One status to write to the hub.
 #[derive(Debug)]
@@ -211,8 +211,8 @@ async fn read(edge: &Cluster, job: &StatusJob) -> Result<Bytes, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{ObjectName, ResourceType};
     use crate::sync::scripted::scripted;
+    use kube_lite::{ObjectName, ResourceType};
 
     #[test]
     fn what_the_hub_does_not_take_back_stays_as_it_is_there() {

@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use super::managed_fields::{Entries, parse};
 use super::ownership::SyncTarget;
 use crate::api::STATUS_FIELD_MANAGER;
-use crate::cluster::Error;
+use kube_lite::Error;
 
 /// The longest field manager that an API server takes, in bytes.
 const LONGEST: usize = 128;

@@ -15,9 +15,9 @@ use super::managed_fields::{
     Entries, GO_SYNCER, NO_CONTENTS, Owner, RevertFrom, field_set, leave_out_restarts, may_be_shared,
 };
 use crate::api::FIELD_MANAGER;
-use crate::cluster::fields::{from_text, with_fields};
-use crate::cluster::{Error, ResourceType};
 use crate::plan::Direction;
+use kube_lite::fields::{from_text, with_fields};
+use kube_lite::{Error, ResourceType};
 
 /// Group and plural of a type (all types, if that is empty), and where API servers and controllers fill something in, as a
 /// path for [`FieldSet::only`]. It may be in the field set of the manager that wrote the object first, but must stay when

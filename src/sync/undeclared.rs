@@ -9,8 +9,8 @@ use super::field_set::Path;
 use super::job::{Failure, Job};
 use super::left_to_others::without_unset;
 use super::object::Desired;
-use crate::cluster::fields::from_text;
-use crate::cluster::{ApiStatus, Cluster, Error};
+use kube_lite::fields::from_text;
+use kube_lite::{ApiStatus, Cluster, Error};
 
 /// How servers call them in a refusal of server-side apply, after the path of each (structured-merge-diff, `typed`).
 const UNDECLARED: &str = ": field not declared in schema";

@@ -14,12 +14,12 @@ use super::job::{Change, Failure, Job, Outcome, Why, done, done_with, failed, le
 use super::replace::{Replacing, is_ours_alone, make_room};
 use super::retire::end_at_once;
 use super::take_over::{MOST_VERSIONS, Whose, take_over};
-use crate::cluster::{Cluster, Content, Error};
 use crate::plan::Direction;
 use crate::side::Side;
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Desired, Marks};
 use crate::sync::ownership::{Copy, CopyState, Marked};
+use kube_lite::{Cluster, Content, Error};
 
 /// What to do at the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use edge_syncer::cluster::{ApiServer, Body};
 use futures_util::StreamExt as _;
 use futures_util::future::LocalBoxFuture;
 use http::{Method, Request};
+use kube_lite::{ApiServer, Body};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 

@@ -6,14 +6,14 @@ use std::mem;
 use std::rc::Rc;
 use std::time::Duration;
 
-use edge_syncer::cluster::meta::Meta;
-use edge_syncer::cluster::{Cluster, Content, Error, ObjectName, ResourceType, Scope};
-use edge_syncer::driver::timers::Timers;
-use edge_syncer::driver::{self, Course, Event, Moment, Opened, Perform, Priority, Role, Servers};
-use edge_syncer::serve::HealthQuery;
-use edge_syncer::source::{Mode, Reading, SourceEvent, Style};
+use driver::serve::HealthQuery;
+use driver::source::{Mode, Reading, SourceEvent, Style};
+use driver::timers::Timers;
+use driver::{self, Course, Event, Moment, Opened, Perform, Priority, Role, Servers};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
+use kube_lite::meta::Meta;
+use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType, Scope};
 use tokio::time::Instant;
 
 /// The time between two greetings.

@@ -6,11 +6,11 @@ use std::future::pending;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use edge_syncer::cluster::{ApiServer, Body, Cluster, Error, RateLimit, Response};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{self, StreamExt};
 use http::{Method, Request};
+use kube_lite::{ApiServer, Body, Cluster, Error, RateLimit, Response};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 

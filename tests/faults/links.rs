@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use edge_syncer::cli::logger::time_of_day_in_micros;
+use driver::logger::time_of_day_in_micros;
 use tokio::join;
 
 use crate::story::{Links, RECOVERED, Story, common_pair};

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use driver::source::Mode;
 use edge_syncer::side::Side;
-use edge_syncer::source::Mode;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};

@@ -6,10 +6,10 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use edge_syncer::cluster::{ApiServer, Error, Response};
 use edge_syncer::side::Side;
 use futures_util::future::LocalBoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
+use kube_lite::{ApiServer, Error, Response};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::task::spawn_local;

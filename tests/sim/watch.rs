@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use edge_syncer::cluster::{Body, Error};
 use futures_util::StreamExt;
 use futures_util::stream;
+use kube_lite::{Body, Error};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 

@@ -4,8 +4,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use driver::source::Mode;
 use edge_syncer::side::Side;
-use edge_syncer::source::Mode;
 use serde_json::json;
 
 use crate::changes::{downsync_type, edge_reports, hub_status, is_at_edge};

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use driver::source::Mode;
 use edge_syncer::side::Side;
-use edge_syncer::source::Mode;
 use serde_json::json;
 use tokio::time::sleep;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use edge_syncer::cluster::Rate;
 use edge_syncer::side::Side;
+use kube_lite::Rate;
 use serde_json::json;
 use tokio::time::Instant;
 

@@ -59,7 +59,7 @@ impl AuditMark {
     pub(super) fn now(path: &Path) -> Self {
         Self {
             offset: std::fs::metadata(path).map_or(0, |metadata| metadata.len()),
-            at: micros_of(&edge_syncer::cli::logger::time_of_day_in_micros()),
+            at: micros_of(&driver::logger::time_of_day_in_micros()),
         }
     }
 }

@@ -6,15 +6,15 @@ use crate::support::objects::{config_map, namespace};
 use crate::support::stage::numbered;
 use crate::support::{PairLease, Server, in_parallel, shared_pair};
 use bytes::Bytes;
+use driver::source::{Mode, Reading, SourceEvent, Style, start};
 use edge_syncer::api::FIELD_MANAGER;
-use edge_syncer::cluster::access::{AccessSource, Flags};
-use edge_syncer::cluster::reload::Reloading;
-use edge_syncer::cluster::{
+use edge_syncer::side::Side;
+use futures_util::future::LocalBoxFuture;
+use kube_lite::access::{AccessSource, Flags};
+use kube_lite::reload::Reloading;
+use kube_lite::{
     ApiServer, Cluster, Content, Error, ListRequest, ObjectName, RateLimit, ResourceType, Response, Scope,
 };
-use edge_syncer::side::Side;
-use edge_syncer::source::{Mode, Reading, SourceEvent, Style, start};
-use futures_util::future::LocalBoxFuture;
 use serde_json::json;
 use tokio::sync::mpsc::channel;
 use tokio::task::LocalSet;

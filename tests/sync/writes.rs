@@ -3,12 +3,10 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use edge_syncer::cluster::access::{AccessSource, Flags};
-use edge_syncer::cluster::reload::Reloading;
-use edge_syncer::cluster::{
-    Cluster, Content, Error, ListRequest, ObjectName, Operation, RateLimit, ResourceType, Scope,
-};
 use edge_syncer::side::Side;
+use kube_lite::access::{AccessSource, Flags};
+use kube_lite::reload::Reloading;
+use kube_lite::{Cluster, Content, Error, ListRequest, ObjectName, Operation, RateLimit, ResourceType, Scope};
 use serde_json::{Value, json};
 
 use crate::support::objects::{config_map, namespace};

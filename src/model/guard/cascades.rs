@@ -10,12 +10,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Hold, Reason};
-use crate::logging::log_line;
 use crate::model::inventory::LeftOpen;
 use crate::model::{Key, Model, TypeId};
 use crate::plan::Direction;
-use crate::queue;
 use crate::side::Side;
+use driver::queue;
+use kube_lite::logging::log_line;
 
 /// The shortest time between two inspections of what would be deleted too.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::cluster::ObjectName;
 use crate::model::count::Count;
 use crate::model::{Key, Model, TypeState};
 use crate::plan::Direction;
 use crate::sync::kinds::runs_once;
+use kube_lite::ObjectName;
 
 /// How often the doomed copies are counted, at most.
 const COUNTED: Duration = Duration::from_millis(200);

@@ -5,9 +5,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::api::{OLDER_VERSIONS, TOO_MANY};
-use crate::cluster::is_word;
-use crate::logging::log_line;
 use crate::plan::Direction;
+use kube_lite::is_word;
+use kube_lite::logging::log_line;
 
 /// The longest token that is read.
 const LONGEST_TOKEN: usize = 16;

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Condition, Reason};
-use crate::logging::log_line;
 use crate::model::inventory::Held;
 use crate::model::replan::pair_of;
 use crate::model::sources::SourceState;
 use crate::model::{Model, TypeState};
 use crate::plan::{Direction, Pair, SyncedType};
-use crate::source::SourceId;
+use driver::source::SourceId;
+use kube_lite::logging::log_line;
 
 impl Model {
     /// What the configs say about holds.

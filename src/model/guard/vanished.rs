@@ -11,8 +11,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Hold, Reason, TypeIs};
-use crate::cluster::Error;
-use crate::logging::log_line;
 use crate::model::deselections::Unproved;
 use crate::model::inventory::{Held, Permit};
 use crate::model::timers::Timer;
@@ -20,6 +18,8 @@ use crate::model::{Effect, Model, Request, TypeId};
 use crate::plan::{CopiesOf, Direction, Plan};
 use crate::report::{Subject, Topic};
 use crate::side::Side;
+use kube_lite::Error;
+use kube_lite::logging::log_line;
 
 /// Between two checks of a type, at first; later about as long as it has been gone.
 const FIRST_WAIT: Duration = Duration::from_secs(60);

@@ -12,14 +12,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Hold, Reason, TypeIs};
-use crate::cluster::Error;
-use crate::logging::log_line;
 use crate::model::inventory::{Held, Permit};
 use crate::model::{Model, Request, TypeId, TypeState, Types};
 use crate::plan::{Direction, TypePlan};
-use crate::queue;
 use crate::side::Side;
 use crate::sync::definition::Withdrawal;
+use driver::queue;
+use kube_lite::Error;
+use kube_lite::logging::log_line;
 
 /// How often the hub is asked whether a type is still being deleted.
 const ASK_AGAIN: Duration = Duration::from_secs(60);

@@ -2,7 +2,7 @@
 //! not known, and nothing will report it, so a worker reads them by their names.
 
 use super::{Inventory, Link};
-use crate::cluster::ObjectName;
+use kube_lite::ObjectName;
 
 /// In place of the hash of what an origin wants: it has to be read. A real hash with this value would be as rare as any
 /// other, and would cost one read.

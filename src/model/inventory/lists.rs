@@ -2,8 +2,8 @@
 
 use super::states::News;
 use super::{Generation, Inventory, Link};
-use crate::cluster::ObjectName;
-use crate::source::Covers;
+use driver::source::Covers;
+use kube_lite::ObjectName;
 
 impl Inventory {
     /// Sources begin again, and nothing is queued: whether an origin is gone has to be decided again.

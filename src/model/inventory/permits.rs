@@ -5,7 +5,7 @@
 
 use super::states::Permit;
 use super::{Inventory, Link};
-use crate::cluster::ObjectName;
+use kube_lite::ObjectName;
 
 /// Which of the copies of a type that are to be deleted have to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{Held, Inventory, Link, Permit};
-use crate::cluster::ObjectName;
 use crate::model::count::Count;
 use crate::sync::identity::Witness;
+use kube_lite::ObjectName;
 
 impl Inventory {
     /// What the marks of the copies say of a cluster; `None` if they say nothing.

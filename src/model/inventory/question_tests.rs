@@ -3,11 +3,11 @@
 use std::rc::Rc;
 
 use super::{Held, Inventory, LeftOpen, Link, MANY, Permit};
-use crate::cluster::ObjectName;
-use crate::source::Covers;
 use crate::sync::identity::Witness;
 use crate::sync::job::Seen;
 use crate::sync::ownership::{Copy, CopyState};
+use driver::source::Covers;
+use kube_lite::ObjectName;
 
 fn a() -> ObjectName {
     ObjectName::new("shop", "a")

@@ -5,10 +5,10 @@ use proptest::prelude::*;
 use super::permits::Held;
 use super::states::{LeftOpen, Origin, Permit, Retirement, Trace};
 use super::{Inventory, Link};
-use crate::cluster::ObjectName;
-use crate::source::Covers;
 use crate::sync::job::Seen;
 use crate::sync::ownership::{Copy, CopyState};
+use driver::source::Covers;
+use kube_lite::ObjectName;
 
 /// What is reported of one of a few objects.
 #[derive(Clone, Debug)]

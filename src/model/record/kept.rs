@@ -7,7 +7,6 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::api::DESCRIPTION;
-use crate::cluster::{Error, ObjectName, is_word};
 use crate::model::finished::is_finished_job;
 use crate::model::guard::is_hold;
 use crate::plan::{Direction, Origins, SyncedType};
@@ -15,6 +14,7 @@ use crate::sync::definition::DefinedBy;
 use crate::sync::meta::Meta;
 use crate::sync::own_objects::{LEGACY_RECORD, record_name};
 use crate::sync::ownership::SyncTarget;
+use kube_lite::{Error, ObjectName, is_word};
 
 /// Keys in it, by the direction that the types were synced.
 const KEYS: [(Direction, &str); 2] = [(Direction::Down, "types"), (Direction::Up, "upsynced")];
@@ -416,7 +416,7 @@ pub(super) mod tests {
     fn fuzz_record() {
         const RECORD: &str = r#"{"metadata":{"namespace":"default","name":"edge-syncer-types"},"data":{"hub":"u1","former-hubs":"u0\n","types":"/v1/configmaps\napps/v1/deployments of a.org/b/C\n","hub-versions":"configmaps 7\n","hub-definitions":"a.b uid\nc -\n","confirmed":"c.org\n","holds":"downsync TooMany 7fd8379e 30 41\nupsync OlderVersions 7fd8379e secrets 452 297\n","finished":"jobs.batch shop/a u1 {}\n"}}"#;
         let name = ObjectName::new("default", LEGACY_RECORD);
-        crate::fuzz::fuzz("record", &[RECORD.as_bytes()], |text, _| {
+        kube_lite::fuzz::fuzz("record", &[RECORD.as_bytes()], |text, _| {
             if let Ok((kept, _)) = parse_record(&name, text) {
                 // What is believed is written as it was read, and believed again.
                 let again = parse_record(&name, &render_record(&name, &kept)).unwrap();

@@ -171,7 +171,7 @@ impl Contest {
     /// How often something is corrected in the time since the beginning, at most.
     fn most(&self) -> u32 {
         let (mut most, mut time) = (3, self.bench.now - self.begun);
-        while let Some(left) = time.checked_sub(crate::queue::back_off(most - 2, 0.0)) {
+        while let Some(left) = time.checked_sub(driver::queue::back_off(most - 2, 0.0)) {
             (most, time) = (most + 1, left);
         }
         most

@@ -37,18 +37,18 @@ use tokio::time::Instant;
 
 use self::things::*;
 use self::world::World;
-use crate::cluster::{Error, ObjectName, ResourceType, Standing, Workspaces};
-use crate::driver::Role as _;
 use crate::model::effect::{Answer, ConfigKind, Done, Effect, Known, NamespaceDone, Request, Step};
 use crate::model::{Course, Event, Feed, Key, Limits, Model, Moment, OneCluster, PLAN_SLICE, Settings};
 use crate::plan::Direction;
 use crate::side::Side;
-use crate::source::{Covers, Mode, Reading, SourceEvent, SourceId, Versions};
 use crate::sync::job::{Change, Ending, Failure, HeldFor, Job, Outcome, Policy, Seen, Why};
 use crate::sync::meta::Meta;
 use crate::sync::object::{Desired, Status};
 use crate::sync::ownership::SyncTarget;
 use crate::sync::status_return::{Returned, StatusJob};
+use driver::Role as _;
+use driver::source::{Covers, Mode, Reading, SourceEvent, SourceId, Versions};
+use kube_lite::{Error, ObjectName, ResourceType, Standing, Workspaces};
 
 const GRACE: Duration = Duration::from_secs(600);
 const SECOND: Duration = Duration::from_secs(1);

@@ -1,7 +1,7 @@
 //! Hub and edge are found to be one cluster, or to be two again.
 
 use super::*;
-use crate::serve::HealthQuery;
+use driver::serve::HealthQuery;
 
 impl Bench {
     /// Another address leads to a side, and this cluster answers there.

@@ -1,10 +1,10 @@
 //! Plans that are made and followed in many turns of the loop, and what one turn takes on the largest configs.
 
 use super::*;
-use crate::cluster::discovery::{Discovery, Served};
 use crate::model::turns::Making;
 use crate::plan::shapes::{serves, shapes};
 use crate::plan::steps_taken;
+use kube_lite::discovery::{Discovery, Served};
 
 /// What the next turn continues with.
 fn part(bench: &Bench) -> Option<&'static str> {

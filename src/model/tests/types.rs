@@ -1,8 +1,8 @@
 //! What the sides serve, and when they are asked for what.
 
 use super::*;
-use crate::cluster::discovery::Served;
 use crate::model::effect::{Answers, DiscoveryRequest};
+use kube_lite::discovery::Served;
 
 const HUB: &str = "ask the hub what it serves";
 const EDGE: &str = "ask the edge what it serves";

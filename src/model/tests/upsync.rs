@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::api::{DOWNSYNCED, OWNER, RENAMED_FROM, UPSYNCED};
-use crate::cluster::Precondition;
 use crate::model::effect::End;
 use crate::sync::object::Address;
+use kube_lite::Precondition;
 
 fn at_edge(name: &str, version: u64) -> Value {
     object(&ResourceType::config_maps(), "field", name, version)

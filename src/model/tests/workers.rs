@@ -3,8 +3,8 @@
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::serve::HealthQuery;
 use crate::sync::job::{Change, Ending, HeldFor, Why};
+use driver::serve::HealthQuery;
 
 /// One that downsyncs the namespace `shop` with all that is in it.
 fn with_namespace() -> Bench {

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::cluster::discovery::{Served, ServedResource};
-use crate::driver::Feed as _;
 use crate::model::effect::{
     Answers, ConfigHeartbeat, DiscoveryRequest, HeartbeatRequest, HeartbeatResult, Kept, Names, TypeDefinitionAnswers,
     parse_record,
 };
 use crate::sync::definition::{Hub, TypeDefinition, Withdrawal};
+use driver::Feed as _;
+use kube_lite::discovery::{Served, ServedResource};
 
 /// See the module's doc.
 pub(super) struct World {

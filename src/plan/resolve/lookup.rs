@@ -4,8 +4,8 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use crate::cluster::discovery::{Discovery, Served, ServedResource};
 use crate::plan::steps;
+use kube_lite::discovery::{Discovery, Served, ServedResource};
 
 /// One side.
 pub(super) struct Lookup<'a> {

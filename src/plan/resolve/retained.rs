@@ -6,14 +6,14 @@ use std::rc::Rc;
 
 use super::lookup::Lookup;
 use super::{Draft, Resolver, key};
-use crate::cluster::discovery::ServedResource;
-use crate::cluster::{ResourceType, may_be_a_crd, qualified};
 use crate::plan::naming::Naming;
 use crate::plan::planned::{Absence, CopiesOf, Pair, Selects};
 use crate::plan::wanted::{Origins, SyncedType, Types, Wanted};
 use crate::plan::words::is_never_synced_unnamed;
 use crate::plan::{Direction, Place, Selector, steps};
 use crate::side::Side;
+use kube_lite::discovery::ServedResource;
+use kube_lite::{ResourceType, may_be_a_crd, qualified};
 
 /// What the entries name, so that each type that was synced is found in it.
 #[derive(Default)]

@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Resolver;
-use crate::cluster::qualified;
 use crate::plan::planned::Absence;
 use crate::plan::wanted::{Entry, Types};
 use crate::plan::{Direction, steps};
 use crate::side::Side;
+use kube_lite::qualified;
 
 /// A type of Kubernetes with versions that keep fields in annotations: group, plural, these versions, and the one that
 /// has all fields.

@@ -1,9 +1,9 @@
 use super::super::tests::{CORE, GAUGES, Types, resolve, same, selected, serves, with};
 use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
-use crate::cluster::discovery::{Discovery, Served};
 use crate::plan::{Absence, Direction, Missing, Plan, Wanted};
 use crate::side::Side;
+use kube_lite::discovery::{Discovery, Served};
 
 const GAUGES_2: (&str, &str, &str, &str, bool) = ("g.io", "v2", "gauges", "Gauge", false);
 

@@ -222,7 +222,7 @@ impl<'a> Merge<'a> {
             () if resource.is_empty() => NOTHING.to_owned(),
             () if resource.contains('/') => format!("{} is a subresource and cannot be synced", words::cut(resource)),
             () if words::is_never_synced(group, resource) => {
-                format!("{} is never synced", crate::cluster::qualified(group, resource))
+                format!("{} is never synced", kube_lite::qualified(group, resource))
             }
             () => return !self.note(field, words::bad_word("resource", resource).as_deref()),
         };

@@ -13,10 +13,10 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::{Hub, Owner};
-use crate::cluster::Error;
-use crate::cluster::fields::{from_text, no_object};
 use crate::plan::Direction;
 use crate::sync::field_set::Path;
+use kube_lite::Error;
+use kube_lite::fields::{from_text, no_object};
 
 /// Leaves of these paths those of fields that an origin has from nobody. It is at `api_version`: who has set something at
 /// another version may have set each.

@@ -1,0 +1,66 @@
+//! Stopping on request: the first SIGTERM or SIGINT asks the program to end, the second one ends it. A SIGHUP, which a
+//! closing terminal sends, or a person who wants files to be read again, changes nothing.
+
+use std::io;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+use kube_lite::logging::log_line;
+
+/// The exit code after a second signal, as in the Go syncer.
+const ABORTED: i32 = 1;
+
+/// Whether the program was asked to end. Clones share the state.
+#[derive(Debug, Clone)]
+pub struct Shutdown {
+    requested: watch::Receiver<bool>,
+}
+
+impl Shutdown {
+    /// Takes over SIGTERM, SIGINT and SIGHUP for the rest of the process. Needs a tokio runtime with its I/O driver.
+    pub fn listen() -> io::Result<Self> {
+        let terminate = signal(SignalKind::terminate())?;
+        let interrupt = signal(SignalKind::interrupt())?;
+        let hangup = signal(SignalKind::hangup())?;
+        tokio::spawn(pass_over(hangup));
+        let (sender, requested) = watch::channel(false);
+        tokio::spawn(follow(terminate, interrupt, sender));
+        Ok(Self { requested })
+    }
+
+    /// Returns once the program was asked to end, at once if it was before. Safe to drop and call again.
+    pub async fn requested(&self) {
+        let mut requested = self.requested.clone();
+        if requested.wait_for(|requested| *requested).await.is_err() {
+            // The runtime is being shut down; this is not polled any more.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+async fn follow(mut terminate: Signal, mut interrupt: Signal, sender: watch::Sender<bool>) {
+    next(&mut terminate, &mut interrupt).await;
+    log_line!(Info, StopRequested, "asked to stop");
+    sender.send_replace(true);
+    next(&mut terminate, &mut interrupt).await;
+    log_line!(Warn, StopForced, "asked to stop again, stopping at once");
+    std::process::exit(ABORTED);
+}
+
+async fn pass_over(mut hangup: Signal) {
+    while hangup.recv().await.is_some() {
+        log_line!(
+            Info,
+            SignalIgnored,
+            "SIGHUP has no effect: files that are replaced are noticed without it"
+        );
+    }
+}
+
+async fn next(terminate: &mut Signal, interrupt: &mut Signal) {
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}
