@@ -4,6 +4,9 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::rc::Rc;
 
+use driver::advice::{about_no_api, advice};
+use kube_lite::{Cluster, Error};
+
 use crate::cli::{RbacOptions, Settings};
 use crate::model::OneCluster;
 use crate::permissions::{Situation, needed, roles};
@@ -13,8 +16,6 @@ use crate::sides;
 use crate::survey::{Survey, View, survey};
 use crate::sync::identity;
 use crate::sync::ownership::SyncTarget;
-use driver::advice::{about_no_api, advice};
-use kube_lite::{Cluster, Error};
 
 /// The namespace of the account, and of the syncer at the edge, unless `NAMESPACE` names another one.
 const NAMESPACE: &str = "edge-syncer";

@@ -9,10 +9,9 @@ use edge_syncer_init::kinds::{InitTarget, InitTemplate};
 use edge_syncer_init::objects::{self, Object, SourceError};
 use edge_syncer_init::template::Data;
 use edge_syncer_init::yaml::{self, DocumentError};
+use kube_lite::files;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-
-use kube_lite::files;
 
 /// The most that is read from stdin, in bytes, as from a file.
 const STDIN_LIMIT: u64 = 1 << 20;

@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 use std::time::Duration;
 
+use kube_lite::logging::times::date_and_time;
+
 use crate::api::HOLD_REASONS;
 use crate::plan::Direction;
 use crate::report::Counters;
 use crate::side::Side;
 use crate::version;
-use kube_lite::logging::times::date_and_time;
 
 /// What comes before every name.
 const PREFIX: &str = "edge_syncer_";

@@ -2,14 +2,15 @@
 
 use std::error::Error as StdError;
 
-use crate::api::FIELD_MANAGER;
-use crate::cli::Settings;
-use crate::side::Side;
-use crate::version;
 use kube_lite::access::Renewed;
 use kube_lite::logging::log_line;
 use kube_lite::reload::Reloading;
 use kube_lite::{Cluster, RateLimit};
+
+use crate::api::FIELD_MANAGER;
+use crate::cli::Settings;
+use crate::side::Side;
+use crate::version;
 
 /// Hub and edge, as the settings describe them.
 pub(crate) fn open_both(settings: &Settings) -> Result<[Cluster; 2], Box<dyn StdError>> {

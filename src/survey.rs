@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use bytes::Bytes;
+use kube_lite::discovery::{self, Discovery, GroupVersion, Served};
+use kube_lite::{Cluster, Content, Error, ListRequest, Scope};
 
 use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
@@ -19,8 +21,6 @@ use crate::side::Side;
 use crate::sync::definition::{Hub, ask_hub};
 use crate::sync::meta::Meta;
 use crate::sync::ownership::SyncTarget;
-use kube_lite::discovery::{self, Discovery, GroupVersion, Served};
-use kube_lite::{Cluster, Content, Error, ListRequest, Scope};
 
 /// How often the plan asks for more: each answer may lead to another question.
 const ROUNDS: usize = 10;

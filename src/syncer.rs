@@ -4,6 +4,14 @@ use std::error::Error;
 use std::future::Future;
 use std::rc::Rc;
 
+use driver::leader::{self, Candidacy};
+use driver::logger;
+use driver::serve::{self, Desk};
+use driver::shutdown::Shutdown;
+use driver::systemd::Manager;
+use kube_lite::logging::log_line;
+use kube_lite::logging::times;
+use kube_lite::{Cluster, ObjectName, reload};
 use tokio::sync::mpsc::Receiver;
 use tokio::task::LocalSet;
 
@@ -14,14 +22,6 @@ use crate::side::Side;
 use crate::sync::job::Policy;
 use crate::sync::own_objects::lease_name;
 use crate::{metrics, renewal, sides, version};
-use driver::leader::{self, Candidacy};
-use driver::logger;
-use driver::serve::{self, Desk};
-use driver::shutdown::Shutdown;
-use driver::systemd::Manager;
-use kube_lite::logging::log_line;
-use kube_lite::logging::times;
-use kube_lite::{Cluster, ObjectName, reload};
 
 /// Most requests in flight at once, whatever `--burst` says: enough to fill a link with 600 ms of latency, and each may
 /// hold an object.

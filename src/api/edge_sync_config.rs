@@ -2,10 +2,10 @@
 //!
 //! Nothing is required by the schema; every list defaults to "selects nothing".
 
+use kube_lite::bounded::at_most;
 use serde::Deserialize;
 
 use super::{Config, MOST_ENTRIES, null_is_default};
-use kube_lite::bounded::at_most;
 
 /// More conversions than this are refused; `maxItems` in the CRD.
 const MOST_CONVERSIONS: usize = 4000;

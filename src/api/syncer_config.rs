@@ -3,10 +3,10 @@
 //! Every list is optional and defaults to "selects nothing", except [`ClusterScopeItem::objects`], where absent means
 //! all objects and empty means none.
 
+use kube_lite::bounded::at_most;
 use serde::Deserialize;
 
 use super::{Config, MOST_ENTRIES, null_is_default};
-use kube_lite::bounded::at_most;
 
 /// Lowercase plural of the kind.
 pub const RESOURCE: &str = "syncerconfigs";

@@ -3,6 +3,11 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use driver::advice::is_about_path;
+use driver::logger;
+use kube_lite::access::{self, Access};
+use kube_lite::logging::times;
+use kube_lite::{Cluster, Credentials, Error};
 use serde_json::{Value, json};
 
 use super::points::{Points, Verdict};
@@ -11,11 +16,6 @@ use crate::ask::advice_of_server;
 use crate::cli::Settings;
 use crate::side::Side;
 use crate::sides;
-use driver::advice::is_about_path;
-use driver::logger;
-use kube_lite::access::{self, Access};
-use kube_lite::logging::times;
-use kube_lite::{Cluster, Credentials, Error};
 
 /// Credentials that end sooner are worth a note.
 const SOON: u64 = 7 * 86_400;

@@ -13,8 +13,11 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::task::Poll;
 
+use driver::advice::advice;
 use futures_util::FutureExt as _;
 use futures_util::future::{LocalBoxFuture, poll_fn};
+use kube_lite::logging::LogFormat;
+use kube_lite::{Cluster, Credentials, Error};
 use serde_json::json;
 
 use self::contact::contact;
@@ -26,9 +29,6 @@ use crate::permissions::{On, Permission, needed};
 use crate::side::Side;
 use crate::survey::{Survey, survey};
 use crate::sync::identity;
-use driver::advice::advice;
-use kube_lite::logging::LogFormat;
-use kube_lite::{Cluster, Credentials, Error};
 
 /// Questions about permissions in flight at once: enough for a link with much latency.
 const AT_ONCE: usize = 8;

@@ -6,6 +6,9 @@ use std::fmt::Display;
 use std::io::{self, ErrorKind};
 
 use bytes::Bytes;
+use driver::advice::advice;
+use driver::serve;
+use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType};
 use serde_json::json;
 
 use super::points::{Points, Verdict};
@@ -13,9 +16,6 @@ use crate::cli::Settings;
 use crate::renewal::Keep;
 use crate::side::Side;
 use crate::sync::own_objects::record_name;
-use driver::advice::advice;
-use driver::serve;
-use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType};
 
 /// Whether the edge has what the syncer's own objects need.
 pub(super) async fn objects(edge: &Cluster, settings: &Settings, points: &mut Points) {

@@ -2,10 +2,10 @@
 
 use std::fmt::{self, Display, Write as _};
 
+use kube_lite::logging::LogFormat;
 use serde_json::{Value, json};
 
 use crate::side::Side;
-use kube_lite::logging::LogFormat;
 
 /// The result of a point, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

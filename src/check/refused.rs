@@ -1,11 +1,12 @@
 //! What to say about credentials that a side refuses. A server answers the same to those that have ended and to forged
 //! ones; what a kubeconfig holds says which they are. Without I/O.
 
-use crate::renewal::{Keep, rotate_command};
-use crate::side::Side;
 use kube_lite::ObjectName;
 use kube_lite::access::Form;
 use kube_lite::claims::Claims;
+
+use crate::renewal::{Keep, rotate_command};
+use crate::side::Side;
 
 /// How the accounts that `gen` makes at a hub begin.
 pub(super) const OF_GEN: &str = "kubestellar-syncer-";
@@ -69,8 +70,9 @@ impl Ended<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use kube_lite::claims::token;
+
+    use super::*;
 
     #[test]
     fn the_command_is_the_one_that_makes_such_credentials() {

@@ -3,6 +3,8 @@
 use std::rc::Rc;
 
 use futures_util::FutureExt as _;
+use kube_lite::read::read_metadata;
+use kube_lite::{Cluster, Credentials, ObjectName, ResourceType};
 
 use super::points::{Points, Verdict};
 use super::refused::OF_GEN;
@@ -11,8 +13,6 @@ use crate::cli::Settings;
 use crate::side::Side;
 use crate::survey::{Registration, Survey};
 use crate::sync::meta::Meta;
-use kube_lite::read::read_metadata;
-use kube_lite::{Cluster, Credentials, ObjectName, ResourceType};
 
 /// The most namespaces that are looked for, each with a request.
 const MOST: usize = 200;

@@ -6,12 +6,12 @@
 //! own words.
 
 use argh::{ArgsInfo, FlagInfo, FlagInfoKind, FromArgs, Optionality};
+use kube_lite::logging::LogFormat;
+use kube_lite::spelling;
 
 use super::klog::{self, Klog};
 use super::usage::UsageError;
 use crate::side::Side;
-use kube_lite::logging::LogFormat;
-use kube_lite::spelling;
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq)]

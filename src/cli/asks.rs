@@ -1,12 +1,13 @@
 //! The command lines of the commands that ask and change nothing: `check` and `gen rbac`. Both take the flags of `run`,
 //! and a few of their own, which are removed from the arguments first.
 
+use kube_lite::logging::LogFormat;
+use kube_lite::spelling;
+
 use super::args::{Command, RbacOptions, run};
 use super::klog::Klog;
 use super::usage::UsageError;
 use crate::side::Side;
-use kube_lite::logging::LogFormat;
-use kube_lite::spelling;
 
 /// The names of these commands in messages.
 pub(super) const CHECK: &str = "edge-syncer check";

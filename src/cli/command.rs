@@ -1,5 +1,7 @@
 //! Which command a command line is about; the module of that command reads its words.
 
+use kube_lite::spelling;
+
 use super::args::{Command, OF_ALL, flag, no_flag_of, run};
 use super::asks;
 #[cfg(feature = "init")]
@@ -8,7 +10,6 @@ use super::klog::{self, Klog};
 #[cfg(feature = "admin")]
 use super::pages::Shell;
 use super::usage::UsageError;
-use kube_lite::spelling;
 
 /// The words that a command line may begin with.
 const COMMANDS: &[&str] = &[

@@ -1,10 +1,10 @@
 //! The flags of `gen` as people write them: those of the KubeStellar-Syncer's generator, of kubectl, and ours.
 
 use argh::{ArgsInfo, FlagInfo, FlagInfoKind, FromArgs, Optionality};
+use kube_lite::spelling;
 
 use super::klog::{self, Klog};
 use super::usage::UsageError;
-use kube_lite::spelling;
 
 // In the order of the help.
 /// The flags of `gen` as they were given.

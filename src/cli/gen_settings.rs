@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::{env, io};
 
+use driver::logger;
+use kube_lite::access::admin::Admin;
+use kube_lite::access::server_url;
+
 use super::gen_args::{COMMAND, GenArgs};
 use super::usage::UsageError;
 use super::{duration, set};
 use crate::join::{self, Action, Components, Format, Output, Rbac, Settings};
 use crate::version;
-use driver::logger;
-use kube_lite::access::admin::Admin;
-use kube_lite::access::server_url;
 
 /// A week: a lost token is useless after that, and the syncer renews its own after half of it.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(168 * 3600);

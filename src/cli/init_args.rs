@@ -1,11 +1,11 @@
 //! The flags of `init render`.
 
 use edge_syncer_init::template::Data;
+use kube_lite::spelling;
 
 use super::args::{Command, OF_ALL, no_flag_of};
 use super::usage::UsageError;
 use crate::init::Render;
-use kube_lite::spelling;
 
 /// The name of the command in messages.
 pub(super) const RENDER: &str = "edge-syncer init render";

@@ -11,22 +11,23 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::{self, ExitCode};
 
+use driver::logger::{self, Targets};
+use driver::systemd::Asked;
+use kube_lite::access::{AccessError, AccessSource};
+use kube_lite::claims::Claims;
+use kube_lite::files;
+use kube_lite::logging::log_line;
+#[cfg(feature = "admin")]
+use kube_lite::spelling;
+
 #[cfg(feature = "init")]
 use crate::init::RenderError;
 use crate::model::OneCluster;
 use crate::plan::{Bounds, Filter, is_label};
 use crate::version;
 use args::{Command, RunArgs};
-use driver::logger;
-use driver::systemd::Asked;
 use klog::Klog;
-use kube_lite::access::{AccessError, AccessSource};
-use kube_lite::claims::Claims;
-use kube_lite::files;
 pub use kube_lite::logging::LogFormat;
-use kube_lite::logging::log_line;
-#[cfg(feature = "admin")]
-use kube_lite::spelling;
 
 pub use args::RbacOptions;
 pub use settings::Settings;
@@ -70,6 +71,12 @@ const INIT_NAME: &str = "init-agent";
 
 /// The environment variable of the log filter.
 const LOG: &str = "EDGE_SYNCER_LOG";
+
+/// Log filters name the modules of the program as they were before two of its parts became crates.
+static TARGETS: Targets = Targets {
+    program: "edge_syncer",
+    crates: &[("kube_lite", "edge_syncer::cluster"), ("driver", "edge_syncer")],
+};
 
 /// Something went wrong while running.
 const FAILED: u8 = 1;
@@ -305,12 +312,14 @@ fn host_name() -> String {
 pub fn start_log(settings: &Settings) -> Result<(), UsageError> {
     let ours = set(LOG);
     if let Some(filter) = &ours {
-        logger::check(filter).map_err(|why| UsageError::new(format!("{LOG} {filter:?}: {why}")))?;
+        logger::check(filter, TARGETS.program).map_err(|why| UsageError::new(format!("{LOG} {filter:?}: {why}")))?;
     }
     let others = set("RUST_LOG").filter(|_| ours.is_none());
-    let unusable = others.as_deref().and_then(|filter| logger::check(filter).err());
+    let unusable = others
+        .as_deref()
+        .and_then(|filter| logger::check(filter, TARGETS.program).err());
     let filter = ours.or(others).filter(|_| unusable.is_none());
-    logger::init(filter.as_deref(), settings.verbosity, settings.log_format);
+    logger::init(&TARGETS, filter.as_deref(), settings.verbosity, settings.log_format);
     if let Some(why) = unusable {
         log_line!(
             Warn,
@@ -394,9 +403,10 @@ fn exit_code(error: &(dyn Error + 'static)) -> u8 {
 mod tests {
     use driver::serve::ListenAddress;
 
+    use kube_lite::{ObjectName, ResourceType};
+
     use super::*;
     use crate::plan::Direction;
-    use kube_lite::{ObjectName, ResourceType};
 
     fn check(line: &str) -> Result<Invocation, String> {
         parse(line.split(' ').map(OsString::from)).map_err(|error| error.to_string())

@@ -4,6 +4,14 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use driver::queue;
+use driver::serve::ListenAddress;
+use driver::source::Mode;
+use driver::systemd::Asked;
+use kube_lite::access::{AccessSource, Flags};
+use kube_lite::logging::LogFormat;
+use kube_lite::spelling;
+use kube_lite::{ObjectName, Rate};
 use log::LevelFilter;
 
 use super::args::RunArgs;
@@ -15,14 +23,6 @@ use crate::plan::{Filter, is_label};
 use crate::renewal::Keep;
 use crate::side::Side;
 use crate::sync::ownership::SyncTarget;
-use driver::queue;
-use driver::serve::ListenAddress;
-use driver::source::Mode;
-use driver::systemd::Asked;
-use kube_lite::access::{AccessSource, Flags};
-use kube_lite::logging::LogFormat;
-use kube_lite::spelling;
-use kube_lite::{ObjectName, Rate};
 
 /// Requests per second to each side, as in the Go syncer.
 const DEFAULT_QPS: f64 = 30.0;

@@ -1,8 +1,9 @@
 //! Asking the hub what it is and what defines its types.
 
+use kube_lite::{Cluster, Error, ResourceType};
+
 use crate::model::effect::TypeDefinitionAnswers;
 use crate::sync::definition::{TypeDefinitions, ask_hub};
-use kube_lite::{Cluster, Error, ResourceType};
 
 /// Asks for what is not known of the hub, and then for each of these types.
 pub(super) async fn read(hub: &Cluster, types: Vec<ResourceType>, mut known: TypeDefinitions) -> TypeDefinitionAnswers {

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::effect::{Answers, DiscoveryRequest, Groups, Lacking};
 use kube_lite::discovery::{self, GroupVersion, Served};
 use kube_lite::{Cluster, Error};
+
+use crate::model::effect::{Answers, DiscoveryRequest, Groups, Lacking};
 
 /// Asks all questions, one after the other.
 pub(super) async fn ask(cluster: &Cluster, questions: DiscoveryRequest) -> Answers {
@@ -99,10 +100,11 @@ pub(super) async fn confirm_lacking(cluster: &Cluster, types: Lacking) -> BTreeS
 
 #[cfg(test)]
 mod tests {
+    use kube_lite::{Paths, RateLimit};
+
     use super::*;
     use crate::api::FIELD_MANAGER;
     use crate::side::Side;
-    use kube_lite::{Paths, RateLimit};
 
     async fn lacks_gauges(paths: &[(&'static str, &'static str)], scope: Option<bool>) -> bool {
         let server = Paths(paths.iter().copied().collect());

@@ -8,14 +8,14 @@
 //! shows that.
 
 use bytes::Bytes;
+use kube_lite::discovery::{Served, discover};
+use kube_lite::{Cluster, Content, Error, ObjectName};
 use serde::Deserialize;
 
 use crate::api::{GROUP, VERSION};
 use crate::model::effect::{ConfigHeartbeat, ConfigKind, ConfigToMark, HeartbeatRequest, HeartbeatResult, Places};
 use crate::plan::StatusPath;
 use crate::sync::meta::Meta;
-use kube_lite::discovery::{Served, discover};
-use kube_lite::{Cluster, Content, Error, ObjectName};
 
 /// Writes to all configs, until one shows that the hub does not answer.
 pub(super) async fn write(hub: &Cluster, beat: HeartbeatRequest) -> HeartbeatResult {

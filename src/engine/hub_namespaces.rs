@@ -3,6 +3,9 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
+use kube_lite::logging::log_line;
+use kube_lite::read::read_metadata;
+use kube_lite::{Cluster, Error, ObjectName, Precondition, ResourceType};
 use serde_json::json;
 
 use crate::api::OWNER;
@@ -12,9 +15,6 @@ use crate::sync::contents::{first_in_namespace, is_in_every_namespace};
 use crate::sync::meta::Meta;
 use crate::sync::object::Address;
 use crate::sync::ownership::{CopyState, Marked, SyncTarget, is_protected_namespace, mark};
-use kube_lite::logging::log_line;
-use kube_lite::read::read_metadata;
-use kube_lite::{Cluster, Error, ObjectName, Precondition, ResourceType};
 
 /// Whether the hub has these namespaces, as far as it answers.
 pub(super) async fn find(hub: &Cluster, names: Vec<String>) -> Vec<(String, Result<bool, Error>)> {

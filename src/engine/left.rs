@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use kube_lite::{Cluster, Content, Error, ListRequest, ResourceType, Scope, qualified};
+
 use super::discover::confirm_lacking;
 use crate::model::effect::{Lacking, Left};
 use crate::plan::{CopiesOf, Direction};
@@ -9,7 +11,6 @@ use crate::side::Side;
 use crate::sync::definition::TypeDefinitions;
 use crate::sync::meta::Meta;
 use crate::sync::ownership::{Marked, SyncTarget, mark_selector};
-use kube_lite::{Cluster, Content, Error, ListRequest, ResourceType, Scope, qualified};
 
 /// How many copies of a type, `resource.group`, are at the edge, if the hub has it no longer.
 pub(super) async fn count(
@@ -88,10 +89,11 @@ async fn count_copies(edge: &Rc<Cluster>, copies: &CopiesOf, we: &SyncTarget) ->
 mod tests {
     use serde_json::{Value, json};
 
+    use kube_lite::{Paths, RateLimit};
+
     use super::*;
     use crate::api::FIELD_MANAGER;
     use crate::api::{DOWNSYNCED, OWNER, RENAMED_FROM};
-    use kube_lite::{Paths, RateLimit};
 
     fn copy(name: &str, renamed_from: Option<&str>) -> Value {
         let mut object = json!({"metadata": {"name": name, "namespace": "shop", "uid": "u", "resourceVersion": "1",

@@ -12,16 +12,16 @@ use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
 
+use driver::serve::HealthQuery;
+use driver::{Opened, Shell, Sides};
+use kube_lite::Cluster;
+use kube_lite::logging::log_line;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::timeout;
 
 use self::requests::Sender;
 use crate::model::{Model, OneCluster, Settings};
 use crate::side::Side;
-use driver::serve::HealthQuery;
-use driver::{Opened, Shell, Sides};
-use kube_lite::Cluster;
-use kube_lite::logging::log_line;
 
 /// How long the end of the process may wait for the last write.
 const LAST_WRITE: Duration = Duration::from_secs(2);

@@ -1,8 +1,9 @@
 //! Reading and writing the record of synced types.
 
-use crate::model::effect::{Kept, Names, parse_record, render_record};
 use kube_lite::logging::log_line;
 use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType};
+
+use crate::model::effect::{Kept, Names, parse_record, render_record};
 
 /// Reads it from the edge, with the records that it takes over; an empty one if there is none.
 pub(crate) async fn read(edge: &Cluster, names: &Names) -> Result<Kept, Error> {
@@ -71,11 +72,12 @@ mod tests {
     use futures_util::future::LocalBoxFuture;
     use serde_json::json;
 
+    use kube_lite::{ApiServer, RateLimit, Response};
+
     use super::*;
     use crate::api::FIELD_MANAGER;
     use crate::side::Side;
     use crate::sync::ownership::SyncTarget;
-    use kube_lite::{ApiServer, RateLimit, Response};
 
     /// An edge that has one answer to everything.
     struct Says(&'static str);

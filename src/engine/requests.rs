@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::rc::Rc;
 
+use driver::{Opened, Perform, Servers};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
@@ -12,7 +13,6 @@ use crate::model::effect::{Answer, Done, Request};
 use crate::side::Side;
 use crate::sync::job::Policy;
 use crate::sync::{identity, reconcile, status_return};
-use driver::{Opened, Perform, Servers};
 
 /// What sends them.
 pub(super) struct Sender {

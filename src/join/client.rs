@@ -9,15 +9,15 @@ use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Method, Request, Uri};
-use serde_json::Value;
-use tokio::time::{Instant, sleep};
-
-use crate::api::FIELD_MANAGER;
 use kube_lite::access::admin::{self, Admin};
 use kube_lite::access::{self, Access, AccessError, BadField};
 use kube_lite::connect::connect;
 use kube_lite::real::RealServer;
 use kube_lite::{ApiServer as _, Cluster, Error, Place, RateLimit};
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use crate::api::FIELD_MANAGER;
 
 /// The name of the side, in messages.
 const HUB: &str = "hub";

@@ -5,12 +5,12 @@
 //! have added to an object of ours stays.
 
 use http::Uri;
+use kube_lite::access::server_url;
 use serde_json::{Map, Value, json};
 
 use super::id::syncer_id;
 use super::token;
 use crate::api;
-use kube_lite::access::server_url;
 
 /// Which permissions are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

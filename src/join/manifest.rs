@@ -4,12 +4,12 @@
 //! but for a Namespace that every cluster has; in the order of the KubeStellar-Syncer's manifest; no placeholder is left,
 //! and no value is empty.
 
+use kube_lite::is_of_every_cluster;
 use serde_json::{Value, json};
 
 use super::hub::Rbac;
 use super::patch;
 use super::scoped::Scope;
-use kube_lite::is_of_every_cluster;
 
 /// The base and the components, as they are in `manifests/`.
 const BASE: &str = include_str!("../../manifests/base/edge-syncer.yaml");

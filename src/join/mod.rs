@@ -23,11 +23,11 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+use kube_lite::access::admin::Admin;
 use serde_json::Value;
 
 use client::Client;
 use hub::{Identity, Wanted};
-use kube_lite::access::admin::Admin;
 use manifest::Values;
 use output::Part;
 use register::Work;

@@ -1,9 +1,9 @@
 //! What people have to know about what they have chosen, before they apply what is written. Without I/O.
 
 use http::Uri;
+use kube_lite::is_of_every_cluster;
 
 use super::token::is_of_this_machine;
-use kube_lite::is_of_every_cluster;
 
 /// About the namespace of the syncer at the edge, for a manifest.
 pub(super) fn about_namespace(namespace: &str) -> Option<String> {

@@ -6,6 +6,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use driver::advice::about_no_api;
+use kube_lite::Error;
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::advice::advice;
@@ -14,9 +17,6 @@ use super::hub::{self, Identity, Object, Rbac, Step, Wanted};
 use super::id::new_uid;
 use super::{JoinError, token};
 use crate::api;
-use driver::advice::about_no_api;
-use kube_lite::Error;
-use serde_json::Value;
 
 /// The time between two checks whether the hub serves the configs.
 const AGAIN: Duration = Duration::from_secs(1);

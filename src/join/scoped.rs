@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use kube_lite::ObjectName;
 use serde_json::{Value, json};
 
 use super::hub::Identity;
@@ -17,7 +18,6 @@ use crate::plan::{Bounds, Filter};
 use crate::side::Side;
 use crate::survey::{Survey, View, survey};
 use crate::sync::ownership::SyncTarget;
-use kube_lite::ObjectName;
 
 /// The rules that the configs need.
 #[derive(Debug)]

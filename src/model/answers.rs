@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use driver::serve::HealthQuery;
 use tokio::time::Instant;
 
 use super::Model;
@@ -11,7 +12,6 @@ use super::one_cluster::Clusters;
 use crate::metrics::{ConfigProblems, Snapshot, render, status};
 use crate::plan::Direction;
 use crate::side::Side;
-use driver::serve::HealthQuery;
 
 /// How long a page of metrics is served again: making one visits every object.
 const FRESH: Duration = Duration::from_secs(1);

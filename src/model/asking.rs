@@ -4,6 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
+use driver::source::SourceId;
+use kube_lite::discovery::{Discovery, GroupVersion, Served};
+use kube_lite::{Error, ResourceType};
+
 use super::config_kind::ConfigKind;
 use super::crds::Crds;
 use super::timers::Timer;
@@ -11,9 +15,6 @@ use super::{Model, Request};
 use crate::plan::{Absence, Missing, SyncedType};
 use crate::report::{Subject, Topic};
 use crate::side::Side;
-use driver::source::SourceId;
-use kube_lite::discovery::{Discovery, GroupVersion, Served};
-use kube_lite::{Error, ResourceType};
 
 /// The wait between a sign that a missing type may be there and asking for it: one CRD causes several events as it
 /// comes up.

@@ -1,9 +1,10 @@
 //! The kinds of configs.
 
+use kube_lite::ResourceType;
+
 use crate::api::{GROUP, VERSION, edge_sync_config, syncer_config};
 use crate::report::{Subject, Topic};
 use crate::side::Side;
-use kube_lite::ResourceType;
 
 /// The kinds of configs. Objects of both count, as their union.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

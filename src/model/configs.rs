@@ -4,6 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
+use driver::few::Few;
+use driver::source::SourceId;
+use driver::source::{Reading, Style};
+use kube_lite::logging::log_line;
+use kube_lite::{Error, Scope};
 use tokio::time::Instant;
 
 use super::config_kind::ConfigKind;
@@ -16,11 +21,6 @@ use crate::plan::{Missing, Place, Problem, Sliced, SyncedType, Unknown, Wanted};
 use crate::report::{Subject, Topic};
 use crate::side::Side;
 use crate::sync::meta::Meta;
-use driver::few::Few;
-use driver::source::SourceId;
-use driver::source::{Reading, Style};
-use kube_lite::logging::log_line;
-use kube_lite::{Error, Scope};
 
 /// The time between two requests for a kind of configs that the hub does not serve, while it serves the other one.
 const KIND_INTERVAL: Duration = Duration::from_secs(600);

@@ -6,9 +6,8 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use driver::queue::{back_off, spread};
+use tokio::time::Instant;
 
 /// So many corrections are made at once.
 const PATIENCE: u32 = 3;

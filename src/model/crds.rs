@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-
-use super::{Feed, Model};
-use crate::side::Side;
-use crate::sync::meta::Meta;
 use driver::source::{Reading, SourceId, Style};
 use kube_lite::discovery::Discovery;
 use kube_lite::logging::log_line;
 use kube_lite::{Error, ResourceType, Scope, qualified};
+
+use super::{Feed, Model};
+use crate::side::Side;
+use crate::sync::meta::Meta;
 
 /// What is read of the CRDs of a side.
 pub(super) struct Crds {

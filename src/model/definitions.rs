@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
+use kube_lite::logging::log_line;
+use kube_lite::{Error, ResourceType};
 use tokio::time::Instant;
 
 use super::config_kind::ConfigKind;
@@ -15,8 +17,6 @@ use crate::plan::Direction;
 use crate::report::{Subject, Topic};
 use crate::side::Side;
 use crate::sync::definition::{DefinedBy, Hub, TypeDefinition, TypeDefinitions};
-use kube_lite::logging::log_line;
-use kube_lite::{Error, ResourceType};
 
 /// The wait before what the hub refuses is asked for again: everything continues without it.
 const REFUSED_WAIT: Duration = Duration::from_secs(600);

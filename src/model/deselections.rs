@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
+use kube_lite::Error;
+
 use super::config_kind::ConfigKind;
 use super::definitions::definition_of;
 use super::timers::Timer;
@@ -20,7 +22,6 @@ use crate::plan::{Plan, Selects};
 use crate::report::Subject;
 use crate::side::Side;
 use crate::sync::definition::{DefinedBy, Withdrawal};
-use kube_lite::Error;
 
 /// How long what defines a kind of configs is known though there are none any more, as long as nothing depends on it.
 const UNUSED_WAIT: Duration = Duration::from_secs(10);

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use driver::queue::{Class, LONGEST_WAIT};
+use kube_lite::ObjectName;
+use kube_lite::logging::log_line;
+
 use super::inventory::Link;
 use super::{AtHand, Key, Model, Task, TypeId};
 use crate::side::Side;
 use crate::sync::managed_fields::last_writer;
-use driver::queue::{Class, LONGEST_WAIT};
-use kube_lite::ObjectName;
-use kube_lite::logging::log_line;
 
 impl Model {
     /// The copies' side says that a copy is gone, at this version (0 if unknown). One that its origin wants is created

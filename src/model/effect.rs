@@ -2,6 +2,9 @@
 
 use std::rc::Rc;
 
+use driver;
+use kube_lite::{Error, ObjectName, ResourceType};
+
 pub(crate) use super::asking::{Answers, DiscoveryRequest, Groups, Lacking};
 pub(crate) use super::config_kind::ConfigKind;
 pub(crate) use super::definitions::TypeDefinitionAnswers;
@@ -15,9 +18,7 @@ use crate::side::Side;
 use crate::sync::definition::{TypeDefinitions, Withdrawal};
 use crate::sync::job::{Failure, Job, Outcome};
 use crate::sync::status_return::{Returned, StatusJob};
-use driver;
 pub(crate) use driver::Known;
-use kube_lite::{Error, ObjectName, ResourceType};
 
 /// What is to be done.
 pub(crate) type Effect = driver::Effect<Model>;

@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use driver::source::Mode;
+use kube_lite::ObjectName;
 use tokio::time::Instant;
 
 use super::timers::Timer;
 use super::{Model, TypeId};
-use driver::source::Mode;
-use kube_lite::ObjectName;
 
 /// How long a watch may take to report an end, longer than one that does not notice that its server is another one.
 const LATE: Duration = Duration::from_secs(180);

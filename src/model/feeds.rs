@@ -2,6 +2,9 @@
 //! a kind without touching anything else here.
 
 use bytes::Bytes;
+use driver::Feed as _;
+use driver::source::{SourceEvent, SourceId, Versions};
+use kube_lite::Error;
 
 use super::config_kind::ConfigKind;
 use super::handler::Handler;
@@ -10,9 +13,6 @@ use super::{Feed, Model, TypeId};
 use crate::report::{Subject, Topic};
 use crate::side::Side;
 use crate::sync::meta::Meta;
-use driver::Feed as _;
-use driver::source::{SourceEvent, SourceId, Versions};
-use kube_lite::Error;
 
 impl Feed {
     /// Lets the handler of this feed do something.

@@ -11,6 +11,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use bytes::Bytes;
+use kube_lite::fields::from_text;
+use kube_lite::logging::log_line;
+use kube_lite::{ObjectName, ResourceType, Scope, is_path_segment, is_word, qualified};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::Instant;
@@ -25,9 +28,6 @@ use crate::sync::kinds::{has_finished, runs_once};
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Status};
 use crate::sync::ownership::{CopyState, Marked, Owner, SyncTarget, origin_hash};
-use kube_lite::fields::from_text;
-use kube_lite::logging::log_line;
-use kube_lite::{ObjectName, ResourceType, Scope, is_path_segment, is_word, qualified};
 
 /// Bytes of all lines: some 3,000 Jobs, most of them without their status, and half of what a `ConfigMap` can hold.
 const MOST_BYTES: usize = 512 << 10;

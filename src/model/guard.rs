@@ -21,6 +21,7 @@ mod withdrawn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use kube_lite::logging::log_line;
 use tokio::time::Instant;
 
 use self::cascades::CascadeHolds;
@@ -36,7 +37,6 @@ use super::inventory::{Held, Permit};
 use super::{Key, Model, Task, TypeId, TypeState, Types};
 use crate::plan::{Direction, TypePlan};
 use crate::sync::ownership::origin_hash;
-use kube_lite::logging::log_line;
 
 /// The most holds that are listed in the condition, the most severe first.
 const MESSAGES: usize = 8;

@@ -1,7 +1,8 @@
+use kube_lite::ObjectName;
+
 use super::counting::{Loss, PASS};
 use super::*;
 use crate::model::Task;
-use kube_lite::ObjectName;
 
 const LIMITS: Limits = Limits {
     most: 20,

@@ -1,11 +1,11 @@
 //! What the events of a feed do, whichever it is.
 
 use bytes::Bytes;
+use driver::source::{SourceId, Versions};
+use kube_lite::Error;
 
 use super::Model;
 use crate::sync::meta::Meta;
-use driver::source::{SourceId, Versions};
-use kube_lite::Error;
 
 /// What the events of a feed do. `id` is the source that has reported them.
 pub(super) trait Handler {

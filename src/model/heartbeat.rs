@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use driver::queue::back_off;
+use kube_lite::Error;
 use serde_json::json;
 
 use super::config_kind::ConfigKind;
@@ -16,8 +18,6 @@ use super::{Model, Request};
 use crate::plan::StatusPath;
 use crate::side::Side;
 use crate::sync::meta::Meta;
-use driver::queue::back_off;
-use kube_lite::Error;
 
 /// How long a heartbeat for a new config waits for others that come with it.
 const NEW_CONFIG: Duration = Duration::from_secs(1);

@@ -8,6 +8,10 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use driver::queue::back_off;
+use driver::source::{Reading, SourceId, Style};
+use kube_lite::logging::log_line;
+use kube_lite::{Error, Precondition, ResourceType, Scope};
 use tokio::time::Instant;
 
 use super::timers::{LASTING, Timer};
@@ -18,10 +22,6 @@ use crate::report::Subject;
 use crate::side::Side;
 use crate::sync::meta::Meta;
 use crate::sync::ownership::{CopyState, Marked};
-use driver::queue::back_off;
-use driver::source::{Reading, SourceId, Style};
-use kube_lite::logging::log_line;
-use kube_lite::{Error, Precondition, ResourceType, Scope};
 
 /// How long a namespace of ours is kept after the last object of upsync in it is gone: one that comes back needs it
 /// again.

@@ -14,6 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher as _};
 use std::rc::Rc;
 
+use kube_lite::{ObjectName, Within};
 use tokio::time::Instant;
 
 pub(super) use self::link::Link;
@@ -24,7 +25,6 @@ use super::contention::{self, Contention};
 use super::link_status::LinkStatus;
 use crate::sync::job::Seen;
 use crate::sync::ownership::CopyState;
-use kube_lite::{ObjectName, Within};
 
 /// How many namespaces are in memory before the empty ones are dropped for the first time; later, twice as many as were
 /// left.

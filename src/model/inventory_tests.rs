@@ -1,8 +1,9 @@
+use driver::source::Covers;
+use kube_lite::Scope;
+
 use super::*;
 use crate::model::count::Count;
 use crate::sync::ownership::Copy;
-use driver::source::Covers;
-use kube_lite::Scope;
 
 fn out_of_sync(inventory: &Inventory, from: Option<&ObjectName>) -> Vec<ObjectName> {
     inventory.out_of_sync(Held::Nothing, from).cloned().collect()

@@ -58,6 +58,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use driver::queue::{Payload, Queue, QueueKey};
+use driver::source::{Mode, SourceId};
+use driver::{self, Role};
+use kube_lite::discovery::Discovery;
+use kube_lite::{ObjectName, Within};
 use tokio::time::Instant;
 
 use self::answers::Answered;
@@ -89,11 +94,6 @@ use crate::sync::definition::TypeDefinitions;
 use crate::sync::job::Policy;
 use crate::sync::object::Desired;
 pub(crate) use driver::Course;
-use driver::queue::{Payload, Queue, QueueKey};
-use driver::source::{Mode, SourceId};
-use driver::{self, Role};
-use kube_lite::discovery::Discovery;
-use kube_lite::{ObjectName, Within};
 
 /// Bytes of objects that may wait for a worker: enough to keep all workers busy over a link with 300 ms of latency,
 /// and little compared with the memory that the process needs anyway.

@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kube_lite::discovery::{Discovery, ServedResource};
+use kube_lite::logging::{Maybe, log_line};
+
 use super::Model;
 use crate::plan::{Absence, Direction, Missing, Place, Plan, Problem, Unknown};
 use crate::side::Side;
-use kube_lite::discovery::{Discovery, ServedResource};
-use kube_lite::logging::{Maybe, log_line};
 
 /// Lines about one config. Of the rest, only the number is logged.
 const LINES: usize = 5;
@@ -293,9 +294,10 @@ pub(super) fn log_each<'a, T>(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use kube_lite::ResourceType;
     use kube_lite::discovery::Served;
+
+    use super::*;
 
     /// A side that serves gauges at `v1` of `g`, and lacks all else.
     fn side() -> Discovery {

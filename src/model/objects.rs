@@ -3,6 +3,10 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
+use driver::Feed as _;
+use driver::source::{SourceId, Versions};
+use kube_lite::logging::log_line;
+use kube_lite::{Error, ObjectName};
 
 use super::handler::Handler;
 use super::inventory::Held;
@@ -15,10 +19,6 @@ use crate::sync::kinds::has_finished;
 use crate::sync::meta::Meta;
 use crate::sync::object::{Desired, Status, has_ephemeral_containers, is_never_synced};
 use crate::sync::ownership::{CopyState, Marked, Owner, origin_hash};
-use driver::Feed as _;
-use driver::source::{SourceId, Versions};
-use kube_lite::logging::log_line;
-use kube_lite::{Error, ObjectName};
 
 impl Model {
     /// The list under way has named an origin of which there is no news.

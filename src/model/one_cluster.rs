@@ -4,10 +4,11 @@
 
 use std::fmt;
 
+use kube_lite::logging::log_line;
+
 use super::Model;
 use super::timers::Timer;
 use crate::side::Side;
-use kube_lite::logging::log_line;
 
 /// Hub and edge are the same cluster, or the same workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]

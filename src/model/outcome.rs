@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use driver::queue;
+use kube_lite::logging::log_line;
+use kube_lite::{Error, ObjectName};
+
 use super::effect::Known;
 use super::guard::Reason;
 use super::inventory::LeftOpen;
@@ -13,9 +17,6 @@ use crate::side::Side;
 use crate::sync::identity::Doubt;
 use crate::sync::job::{Change, Ending, Failure, HeldFor, Outcome, Seen, Why};
 use crate::sync::object::Address;
-use driver::queue;
-use kube_lite::logging::log_line;
-use kube_lite::{Error, ObjectName};
 
 /// Until a name is read again that another origin's copy has. When that copy is deleted, its side reports it before.
 const NAME_TAKEN_WAIT: Duration = Duration::from_secs(600);

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use driver::queue::{back_off, probe_wait};
+use kube_lite::Error;
 use tokio::time::Instant;
 
 use super::Model;
@@ -9,8 +11,6 @@ use super::timers::Timer;
 use crate::plan::Direction;
 use crate::report::{Peer, Subject};
 use crate::side::Side;
-use driver::queue::{back_off, probe_wait};
-use kube_lite::Error;
 
 /// A side that comes back twice within this time is unsteady.
 const STEADY: Duration = Duration::from_secs(60);

@@ -10,13 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use std::time::Duration;
 
+use kube_lite::{Error, ObjectName, may_be_a_crd};
+
 use self::kept::{Kept, Names};
 use super::timers::Timer;
 use super::{Model, Request};
 use crate::plan::{Direction, SyncedType};
 use crate::report::{Subject, Topic};
 use crate::side::Side;
-use kube_lite::{Error, ObjectName, may_be_a_crd};
 
 /// How often the versions are written, if they have grown.
 const VERSIONS_INTERVAL: Duration = Duration::from_secs(600);

@@ -4,6 +4,10 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
+use kube_lite::discovery::Discovery;
+use kube_lite::logging::log_line;
+use kube_lite::{ObjectName, ResourceType};
+
 use super::asking::is_gone;
 use super::timers::Timer;
 use super::turns::{Compared, Following, Making};
@@ -12,9 +16,6 @@ use crate::plan::{Added, Direction, Origins, Pair, Plan, SyncedType, TypePlan, s
 use crate::report::Subject;
 use crate::side::Side;
 use crate::sync::definition::DefinedBy;
-use kube_lite::discovery::Discovery;
-use kube_lite::logging::log_line;
-use kube_lite::{ObjectName, ResourceType};
 
 /// How many things a plan may be made of without a pause after it: entries of configs, types and objects.
 const WITHOUT_PAUSE: usize = 1000;

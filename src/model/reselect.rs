@@ -3,9 +3,10 @@
 
 use std::rc::Rc;
 
+use kube_lite::ObjectName;
+
 use super::{Model, TypeId, TypeState};
 use crate::plan::{Added, Direction, Selection, TypePlan};
-use kube_lite::ObjectName;
 
 /// Above this many new names, lists are cheaper.
 pub(super) const NAMES: usize = 200;

@@ -6,13 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use kube_lite::logging::log_line;
+use kube_lite::{Error, ObjectName};
+
 use super::news::log_each;
 use super::timers::Timer;
 use super::{Model, Request, TypeId, TypeState};
 use crate::plan::{Direction, Place};
 use crate::side::Side;
-use kube_lite::logging::log_line;
-use kube_lite::{Error, ObjectName};
 
 /// The wait before the hub is asked for a namespace: what is applied together with the config, and what is being listed,
 /// need no line.

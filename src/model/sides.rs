@@ -4,6 +4,9 @@
 
 use std::rc::Rc;
 
+use driver::few::Few;
+use kube_lite::Standing;
+use kube_lite::discovery::Discovery;
 use tokio::time::Instant;
 
 use super::asking::DiscoveryState;
@@ -11,9 +14,6 @@ use super::identities::IdentityCheck;
 use super::reachability::Reachability;
 use crate::side::Side;
 use crate::sync::identity::Identity;
-use driver::few::Few;
-use kube_lite::Standing;
-use kube_lite::discovery::Discovery;
 
 /// What is known of one side.
 #[derive(Default)]

@@ -3,6 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use driver::source::{Covers, Mode, Reading, SourceId, Style};
+use driver::{self, Priority};
+use kube_lite::{Error, ObjectName, Scope};
 use tokio::time::Instant;
 
 use super::config_kind::ConfigKind;
@@ -12,9 +15,6 @@ use crate::plan::{Direction, Selector};
 use crate::report::{Subject, Topic};
 use crate::side::Side;
 use crate::sync::ownership::mark_selector;
-use driver::source::{Covers, Mode, Reading, SourceId, Style};
-use driver::{self, Priority};
-use kube_lite::{Error, ObjectName, Scope};
 
 /// How many copies are remembered that a list names as they were before.
 const MANY_OUTDATED: usize = 16;

@@ -7,6 +7,9 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
+use driver::queue::{self, Class};
+use kube_lite::logging::log_line;
+use kube_lite::{Error, ObjectName, ResourceType};
 use tokio::time::Duration;
 
 use super::effect::Known;
@@ -20,9 +23,6 @@ use crate::sync::object::Status;
 use crate::sync::ownership::CopyState;
 use crate::sync::status_return::{Returned, StatusJob};
 use crate::sync::status_writer::{other_status_manager, status_manager};
-use driver::queue::{self, Class};
-use kube_lite::logging::log_line;
-use kube_lite::{Error, ObjectName, ResourceType};
 
 /// Between two tries of a status whose object is not there, or is another one. A report of either object causes a try
 /// before that; with polls, it may come late.

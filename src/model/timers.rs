@@ -1,8 +1,9 @@
 //! What is done at certain times. The table of it is [`timers`].
 
+use driver::timers;
+
 use super::config_kind::ConfigKind;
 use crate::side::Side;
-use driver::timers;
 
 /// The table of what is done at certain times.
 pub(super) type Timers = timers::Timers<Timer>;

@@ -8,6 +8,12 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
+use driver::Feed as _;
+use driver::queue::back_off;
+use driver::source::{SourceId, Versions};
+use kube_lite::logging::log_line;
+use kube_lite::{Error, ObjectName};
+
 use super::config_kind::ConfigKind;
 use super::guard::Reason;
 use super::identities::Settled;
@@ -19,11 +25,6 @@ use crate::side::Side;
 use crate::sync::identity::{self, Doubt, Witness};
 use crate::sync::job::HeldFor;
 use crate::sync::ownership::origin_hash;
-use driver::Feed as _;
-use driver::queue::back_off;
-use driver::source::{SourceId, Versions};
-use kube_lite::logging::log_line;
-use kube_lite::{Error, ObjectName};
 
 /// How often in a row a side is asked that cannot say which cluster it is. A new cluster can after a few seconds.
 const TRIES: u32 = 10;

@@ -3,6 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use driver::queue::Class;
+use driver::source::SourceId;
+use kube_lite::{Error, ObjectName, ResourceType, Scope, qualified};
+
 use super::ends::Ends;
 use super::inventory::{Hashing, Inventory};
 use crate::plan::{Direction, Filter, Selection, TypePlan};
@@ -12,9 +16,6 @@ use crate::sync::meta::Meta;
 use crate::sync::object::Address;
 use crate::sync::own_objects::is_record;
 use crate::sync::ownership::{Marked, Owner, SyncTarget};
-use driver::queue::Class;
-use driver::source::SourceId;
-use kube_lite::{Error, ObjectName, ResourceType, Scope, qualified};
 
 /// One type that is synced, or has copies left that were. Its objects are known by the names of their copies.
 pub(super) struct TypeState {

@@ -3,6 +3,10 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use driver::queue::{self, Class, Payload};
+use driver::source::SourceId;
+use kube_lite::ObjectName;
+
 use super::inventory::{Held, Inventory, Link};
 use super::sources::SourceState;
 use super::timers::Timer;
@@ -11,9 +15,6 @@ use super::{AtHand, Effect, Generation, Key, Model, Request, Task, TypeId, TypeS
 use crate::plan::Direction;
 use crate::sync::job::Job;
 use crate::sync::ownership::is_protected_namespace;
-use driver::queue::{self, Class, Payload};
-use driver::source::SourceId;
-use kube_lite::ObjectName;
 
 /// How long what deletes others too waits for a moment in which there is nothing else to do.
 const LAST_PATIENCE: Duration = Duration::from_secs(60);

@@ -16,10 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
+use kube_lite::Within;
 use tokio::time::Instant;
 
 use super::{Generation, Key, TypeId, WORK_BYTES};
-use kube_lite::Within;
 
 /// What takes longer than this is slow.
 pub(super) const SLOW: Duration = Duration::from_secs(5);
@@ -198,9 +198,10 @@ impl Workers {
 
 #[cfg(test)]
 mod tests {
+    use kube_lite::ObjectName;
+
     use super::super::Task;
     use super::*;
-    use kube_lite::ObjectName;
 
     fn key(type_id: TypeId, namespace: &str, name: usize) -> Key {
         let name = ObjectName::new(namespace, &name.to_string());

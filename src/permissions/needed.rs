@@ -1,12 +1,13 @@
 //! Which rows of the table the present configs need, and of which types.
 
+use kube_lite::{ObjectName, ResourceType, may_be_a_crd};
+
 use super::{On, Row, TABLE, When};
 use crate::api::{GROUP, edge_sync_config, syncer_config};
 use crate::plan::{Direction, Plan, StatusPath, TypePlan};
 use crate::side::Side;
 use crate::sync::own_objects::{LEGACY_RECORD, lease_name, record_name};
 use crate::sync::ownership::SyncTarget;
-use kube_lite::{ObjectName, ResourceType, may_be_a_crd};
 
 /// The group of roles, which grant permissions.
 const ROLES: &str = "rbac.authorization.k8s.io";

@@ -1,9 +1,10 @@
 use std::collections::BTreeSet;
 
+use kube_lite::discovery::{Discovery, Served, ServedResource};
+
 use super::*;
 use crate::api::syncer_config::SyncerConfig;
 use crate::plan::{Filter, Wanted};
-use kube_lite::discovery::{Discovery, Served, ServedResource};
 
 /// What both sides serve: group, plural, kind, namespaced, with a `/status`.
 const TYPES: [(&str, &str, &str, bool, bool); 6] = [

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use kube_lite::{ObjectName, is_of_every_cluster};
+
 use super::{Needed, Permission, Row};
 use crate::plan::is_label;
 use crate::side::Side;
 use crate::sync::own_objects::lease_name;
-use kube_lite::{ObjectName, is_of_every_cluster};
 
 /// Where the lines of comments end.
 const WIDTH: usize = 118;

@@ -5,8 +5,9 @@
 //! whoever may write other roles may still grant anything to anybody, and only a narrower role of the syncer, or
 //! `--deny`, limits that.
 
-use super::Direction;
 use kube_lite::{ObjectName, ResourceType};
+
+use super::Direction;
 
 /// The flag that lifts it, which every refusal names.
 pub(super) const FLAG: &str = "--allow-system";

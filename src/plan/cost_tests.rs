@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use kube_lite::ObjectName;
+use kube_lite::discovery::Discovery;
 use tokio::time::Instant;
 
 use super::shapes::{serves, shapes};
 use super::*;
 use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
-use kube_lite::ObjectName;
-use kube_lite::discovery::Discovery;
 
 /// How many steps a slice may take here.
 const SLICE: usize = 2000;

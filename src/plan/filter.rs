@@ -7,10 +7,11 @@
 use std::error::Error;
 use std::fmt;
 
-use super::names::ALL;
-use super::{Bounds, Direction, SyncedType};
 use kube_lite::spelling;
 use kube_lite::{ObjectName, ResourceType, twin};
+
+use super::names::ALL;
+use super::{Bounds, Direction, SyncedType};
 
 /// The words that a rule begins with; with two dashes in front, the flags.
 const DENY: &str = "deny";

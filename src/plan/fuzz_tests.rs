@@ -1,11 +1,12 @@
 //! Whatever a config or a filter file says, see [`kube_lite::fuzz`].
 
-use super::{Filter, Plan, Wanted};
-use crate::api::edge_sync_config::EdgeSyncConfig;
-use crate::api::syncer_config::SyncerConfig;
 use kube_lite::discovery::{Discovery, Served, ServedResource};
 use kube_lite::fuzz::fuzz;
 use kube_lite::{ObjectName, ResourceType};
+
+use super::{Filter, Plan, Wanted};
+use crate::api::edge_sync_config::EdgeSyncConfig;
+use crate::api::syncer_config::SyncerConfig;
 
 const SYNCER_CONFIG: &str = r#"{"metadata":{"name":"a"},"spec":{"namespaceScope":{"namespaces":["shop"],"resources":[{"group":"","resource":"configmaps","apiVersion":"v1"}]},"namespacedObjects":[{"group":"","resource":"configmaps","apiVersion":"v1","objectsByNamespace":[{"namespace":"shop","names":["*","b"]}]}],"clusterScope":[{"group":"","resource":"namespaces","apiVersion":"v1","objects":["c"]}],"upsync":[{"apiGroup":"","resources":["*"],"namespaces":["*"],"names":["*"]}]}}"#;
 const EDGE_SYNC_CONFIG: &str = r#"{"metadata":{"name":"b"},"spec":{"downSyncedResources":[{"group":"","version":"v1","kind":"ConfigMap","namespace":"shop","name":"*"}],"upSyncedResources":[{"version":"v1","kind":"ConfigMap","namespace":"*","name":"d"}],"conversions":[{"upstream":{"kind":"ConfigMap","name":"x"},"downstream":{"kind":"ConfigMap","name":"y"}}]}}"#;

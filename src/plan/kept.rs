@@ -216,8 +216,9 @@ pub(super) fn keeps_all(group: &str, word: &str) -> Option<Unless> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use kube_lite::qualified;
+
+    use super::*;
 
     const TOKEN: &str = "kubernetes.io/service-account-token";
 

@@ -102,11 +102,12 @@ fn each(names: &Names) -> Box<dyn Iterator<Item = &str> + '_> {
 mod tests {
     use serde_json::{Value, json};
 
+    use kube_lite::ResourceType;
+
     use super::*;
     use crate::api::edge_sync_config::EdgeSyncConfig;
     use crate::api::syncer_config::SyncerConfig;
     use crate::plan::{Pair, TypePlan};
-    use kube_lite::ResourceType;
 
     /// A plan with `ConfigMap`s.
     fn plan() -> Plan {

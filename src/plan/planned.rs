@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::rc::Rc;
 
-use super::{Direction, Naming, Place, Problem, Selector, SyncedType};
-use crate::side::Side;
 use kube_lite::discovery::{GroupVersion, ServedResource};
 use kube_lite::{ObjectName, ResourceType, qualified};
+
+use super::{Direction, Naming, Place, Problem, Selector, SyncedType};
+use crate::side::Side;
 
 /// What to sync now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -14,6 +14,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use kube_lite::discovery::{Discovery, ServedResource};
+use kube_lite::{ResourceType, qualified};
+
 use self::groups::OfGroup;
 use self::lookup::Lookup;
 use self::retained::Selected;
@@ -26,8 +29,6 @@ use super::steps::Sliced;
 use super::wanted::{Entry, Objects, Types, Wanted};
 use super::{Direction, Filter, Names, Place, Problem, Selector, steps};
 use crate::side::Side;
-use kube_lite::discovery::{Discovery, ServedResource};
-use kube_lite::{ResourceType, qualified};
 
 impl Plan {
     /// Compares `wanted` with what is known of each side. What a side has not answered for yet is neither planned nor

@@ -1,9 +1,10 @@
+use kube_lite::ObjectName;
+use kube_lite::discovery::Served;
+
 use super::*;
 use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
 use crate::plan::{Origins, Selection, Selects, SyncedType};
-use kube_lite::ObjectName;
-use kube_lite::discovery::Served;
 
 /// What a side serves: group, version, plural, kind, namespaced.
 pub(super) type Types = [(&'static str, &'static str, &'static str, &'static str, bool)];

@@ -6,11 +6,12 @@ mod parts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use kube_lite::{ObjectName, Scope};
+
 pub(super) use self::layer::{Layer, Shared};
 pub(super) use self::parts::{Kinds, Part};
 use super::names::Names;
 use super::{Naming, steps};
-use kube_lite::{ObjectName, Scope};
 
 /// Above this many namespaces of one resource, one list over all namespaces is requested instead of one for each
 /// namespace: each open watch costs the hub memory and the link bookmarks.

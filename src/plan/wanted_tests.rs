@@ -1,7 +1,8 @@
-use super::*;
-use crate::plan::{Bounds, Filter, Plan, Selection};
 use kube_lite::discovery::{Discovery, Served, ServedResource};
 use kube_lite::{ObjectName, ResourceType};
+
+use super::*;
+use crate::plan::{Bounds, Filter, Plan, Selection};
 
 fn config(name: &str, spec: &serde_json::Value) -> SyncerConfig {
     let object = serde_json::json!({"metadata": {"name": name}, "spec": spec});

@@ -1,10 +1,11 @@
 //! The words of a config, checked before they are used in requests: a name that nothing can have selects nothing, and
 //! is reported.
 
+use kube_lite::{is_path_segment, is_word};
+
 use super::kept::{Unless, keeps_all};
 use super::names::{ALL, Names};
 use crate::api::edge_sync_config::Ref;
-use kube_lite::{is_path_segment, is_word};
 
 /// The longest name of a namespace (a DNS label).
 const LONGEST_NAMESPACE: usize = 63;

@@ -12,13 +12,12 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use secrecy::{ExposeSecret as _, SecretString};
-use serde::Deserialize;
-use serde_json::json;
-
 use kube_lite::access::{AccessSource, Wanted, token_in};
 use kube_lite::claims::Claims;
 use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType, files};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+use serde_json::json;
 
 /// The key of the Secret, as the manifests have it.
 const KEY: &str = "kubeconfig";
@@ -192,8 +191,9 @@ fn replace(target: &Path, text: &str) -> io::Result<()> {
 mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-    use super::*;
     use kube_lite::claims::token;
+
+    use super::*;
 
     /// The current context.
     const CURRENT: Wanted<'_> = Wanted {

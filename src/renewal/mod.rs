@@ -22,13 +22,14 @@ use tokio::time::{Instant, sleep};
 
 pub use keep::Keep;
 
-use self::notice::{Notice, Notices};
-use self::plan::{LOOK, Now, Plan, Step, Tries};
-use crate::side::Side;
 use kube_lite::access::AccessSource;
 use kube_lite::claims::Claims;
 use kube_lite::logging::{Maybe, log_line};
 use kube_lite::{Cluster, Credentials, Error};
+
+use self::notice::{Notice, Notices};
+use self::plan::{LOOK, Now, Plan, Step, Tries};
+use crate::side::Side;
 
 /// What is needed to renew and watch the credentials. Cheap to clone.
 #[derive(Clone)]

@@ -59,9 +59,10 @@ impl Notices {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use kube_lite::claims::Claims;
     use kube_lite::claims::token;
+
+    use super::*;
 
     fn reported(credentials: &Credentials, are_renewed: bool, days: impl Iterator<Item = u64>) -> Vec<(u64, bool)> {
         let mut notices = Notices::default();

@@ -4,13 +4,12 @@
 
 use std::time::Duration;
 
+use kube_lite::claims::Claims;
+use kube_lite::{Standing, since_1970_of};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::Instant;
-
-use kube_lite::claims::Claims;
-use kube_lite::{Standing, since_1970_of};
 
 /// The longest time without a check while nothing is due: clocks are set, and files are replaced.
 pub(super) const LOOK: Duration = Duration::from_secs(60);
@@ -164,8 +163,9 @@ pub(super) fn answer(body: &[u8], old: &Claims) -> Result<(SecretString, Claims)
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use kube_lite::claims::token;
+
+    use super::*;
 
     const HOUR: u64 = 3600;
     const THERE: (bool, bool) = (true, true);

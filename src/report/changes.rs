@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use kube_lite::logging::LogReason;
 use tokio::time::Instant;
 
 use crate::side::Side;
-use kube_lite::logging::LogReason;
 
 /// Lines that a burst may have before it is summed up: so many about deletes, about drift, and about all else.
 const LINES: u32 = 20;

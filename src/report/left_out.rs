@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
+use kube_lite::logging::{self, LogReason};
 use log::Level;
 
 use crate::side::Side;
-use kube_lite::logging::{self, LogReason};
 
 /// A part of an object that does not reach the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::time::Duration;
 
+use driver::failures::{Line, STEADY};
+use kube_lite::Error;
+use kube_lite::logging::{self, LogReason};
 use log::Level;
 
 use super::changes::Word;
 use super::subject::{Subject, Topic};
 use crate::side::Side;
-use driver::failures::{Line, STEADY};
-use kube_lite::Error;
-use kube_lite::logging::{self, LogReason};
 
 /// The words about copies that somebody else has changed or deleted, where they have no lines of their own.
 pub(super) const DRIFT: Word = ("changed by somebody else, and corrected", LogReason::CopyDrifted);

@@ -13,6 +13,10 @@ mod subject;
 use std::collections::HashSet;
 use std::fmt::Display;
 
+use driver::advice::{about_no_api, advice, shared_reason};
+use driver::failures::{self, Failures};
+use kube_lite::logging::{self, LogReason, log_line};
+use kube_lite::{Error, Place};
 use log::Level;
 use tokio::time::Instant;
 
@@ -20,10 +24,6 @@ use self::changes::{Changes, Word};
 use self::left_out::Said;
 use self::lines::{DRIFT, log_end, log_failure, log_sums, reason};
 use crate::side::Side;
-use driver::advice::{about_no_api, advice, shared_reason};
-use driver::failures::{self, Failures};
-use kube_lite::logging::{self, LogReason, log_line};
-use kube_lite::{Error, Place};
 
 pub use self::counters::Counters;
 pub use self::left_out::LeftOut;

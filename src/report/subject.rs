@@ -2,11 +2,12 @@
 
 use std::hash::Hash;
 
-use crate::side::Side;
 use driver::advice::{is_refused_as_invalid, is_terminating};
 use driver::failures::Failing;
 use kube_lite::Error;
 use kube_lite::logging::LogReason;
+
+use crate::side::Side;
 
 /// What a streak of failures is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -185,9 +186,10 @@ fn is_permission(error: &Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use driver::advice::advice;
     use kube_lite::Place;
+
+    use super::*;
 
     fn error(code: u16, message: &str) -> Error {
         let body = serde_json::json!({"kind": "Status", "reason": "x", "message": message});

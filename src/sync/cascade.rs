@@ -6,12 +6,13 @@
 
 use std::rc::Rc;
 
+use kube_lite::discovery::{self, Served};
+use kube_lite::{Cluster, Error, ResourceType, Scope};
+
 use super::contents::{first_in_namespace, first_of_type, is_in_every_namespace};
 use super::hidden::Crd;
 use super::meta::Meta;
 use super::object::Address;
-use kube_lite::discovery::{self, Served};
-use kube_lite::{Cluster, Error, ResourceType, Scope};
 
 /// The first object that would be deleted too and is not to be deleted itself, as `Kind/namespace/name`; or another
 /// reason against the delete. `None` if nothing does. An error proves nothing.
@@ -52,10 +53,11 @@ async fn first_of_definition(cluster: &Rc<Cluster>, name: &str) -> Result<Option
 
 #[cfg(test)]
 mod tests {
+    use kube_lite::{ObjectName, Paths, RateLimit};
+
     use super::*;
     use crate::api::FIELD_MANAGER;
     use crate::side::Side;
-    use kube_lite::{ObjectName, Paths, RateLimit};
 
     const GROUPS: (&str, &str) = (
         "/apis",

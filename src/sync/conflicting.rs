@@ -15,6 +15,9 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use kube_lite::fields::{from_text, no_object};
+use kube_lite::logging::log_line;
+use kube_lite::{Cluster, Content, Error};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -26,9 +29,6 @@ use super::ownership::{Copy, CopyState, Marked};
 use super::take_over::{Whose, contents_of, take_over, take_shared};
 use super::top_fields::object_of;
 use super::{dropped_versions, emptied, ownerless};
-use kube_lite::fields::{from_text, no_object};
-use kube_lite::logging::log_line;
-use kube_lite::{Cluster, Content, Error};
 
 /// Applies through `once`, as [`emptied::apply`] does: to a copy as it was at a version.
 pub(super) async fn apply(

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use super::hidden::first_hidden;
-use super::meta::Meta;
 use kube_lite::discovery::{self, Served};
 use kube_lite::{Cluster, Content, Error, ListRequest, ResourceType, Scope};
+
+use super::hidden::first_hidden;
+use super::meta::Meta;
 
 /// The first object found in a namespace for which `ignore` is false, as `Kind/namespace/name`, or which type cannot be
 /// listed; `None` if the side has answered for every type that nothing else is there.
@@ -99,10 +100,11 @@ pub(super) async fn first_of_type(
 
 #[cfg(test)]
 mod tests {
+    use kube_lite::{Paths, RateLimit};
+
     use super::*;
     use crate::api::FIELD_MANAGER;
     use crate::side::Side;
-    use kube_lite::{Paths, RateLimit};
 
     async fn first(paths: &[(&'static str, &'static str)]) -> Result<Option<String>, Error> {
         let server = Paths(paths.iter().copied().collect());

@@ -1,6 +1,9 @@
 //! What is in the place of a copy: reading it, and changing who owns what of it.
 
 use bytes::Bytes;
+use kube_lite::bounded::at_most;
+use kube_lite::read::{at_least, not_older, read_metadata};
+use kube_lite::{Cluster, Content, Error, qualified};
 use serde::Deserialize;
 
 use super::job::{Job, Seen};
@@ -8,9 +11,6 @@ use super::meta::Meta;
 use super::object::{Address, Desired};
 use super::ownership::{CopyState, Marked};
 use super::read::created_meanwhile;
-use kube_lite::bounded::at_most;
-use kube_lite::read::{at_least, not_older, read_metadata};
-use kube_lite::{Cluster, Content, Error, qualified};
 
 /// The metadata of what is in the copy's place now; `None` if there is nothing.
 pub(super) async fn read_meta(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Error> {

@@ -6,13 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kube_lite::discovery;
+use kube_lite::read::read_metadata_shared;
+use kube_lite::{Cluster, Error, ObjectName, ResourceType, group_version_path, is_word, may_be_a_crd};
 use serde::Deserialize;
 
 use super::identity::{WORKSPACE, logical_clusters};
 use super::meta::Meta;
-use kube_lite::discovery;
-use kube_lite::read::read_metadata_shared;
-use kube_lite::{Cluster, Error, ObjectName, ResourceType, group_version_path, is_word, may_be_a_crd};
 
 /// kcp's API group for bindings of APIs, which it serves in every workspace.
 const BINDINGS: &str = "apis.kcp.io";

@@ -1,8 +1,9 @@
+use kube_lite::{Paths, RateLimit};
+
 use super::*;
 use crate::api::FIELD_MANAGER;
 use crate::side::Side;
 use crate::sync::scripted::scripted;
-use kube_lite::{Paths, RateLimit};
 
 const ABSENT: &str = r#"{"kind":"Status","reason":"NotFound","details":{"name":"gauges.example.org"},"code":404}"#;
 const GROUPS: &str = r#"{"kind":"APIGroupList","groups":[{"name":"apps","versions":[{"version":"v1"}]}]}"#;

@@ -7,6 +7,8 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
+use kube_lite::read::read_metadata;
+use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType};
 use serde_json::json;
 
 use super::conflicting;
@@ -23,8 +25,6 @@ use crate::sync::kinds::{keeps_silently, may_keep_silently, runs_once};
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Desired, Marks};
 use crate::sync::ownership::{Copy, CopyState, Marked};
-use kube_lite::read::read_metadata;
-use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType};
 
 /// A resource version that no object has (that of the first write to an empty storage is 2), so that an apply creates the
 /// object or is refused as a conflict.

@@ -101,13 +101,14 @@ fn decides_as_the_spec_says() {
 mod stories {
     use std::rc::Rc;
 
+    use kube_lite::ResourceType;
+
     use super::*;
     use crate::sync::job::{Ending, HeldFor};
     use crate::sync::ownership::origin_hash;
     use crate::sync::reconcile::reconcile;
     use crate::sync::reconcile::tests::{GROUPS, OUR_COPY, job};
     use crate::sync::scripted::scripted;
-    use kube_lite::ResourceType;
 
     /// As the hub has it: another object than the one with the UID `u9`, of which [`OUR_COPY`] was made.
     const ANOTHER: &str =

@@ -8,6 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use kube_lite::discovery::{self, Served};
+use kube_lite::fields::with_fields;
+use kube_lite::{Cluster, Content, Error, ResourceType};
 use serde_json::json;
 
 use super::copy_place::patch_managers;
@@ -15,9 +18,6 @@ use super::field_set::FieldSet;
 use super::managed_fields::{Entries, Owner, field_set};
 use super::meta::Meta;
 use super::object::Address;
-use kube_lite::discovery::{self, Served};
-use kube_lite::fields::with_fields;
-use kube_lite::{Cluster, Content, Error, ResourceType};
 
 /// Applies through `once` to the copy as it was at a version.
 pub(super) async fn apply(

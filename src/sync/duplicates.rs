@@ -9,11 +9,11 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
+use kube_lite::ResourceType;
+use kube_lite::fields::from_text;
 use serde_json::{Map, Value, json};
 
 use super::top_fields::{fields_of, object_of};
-use kube_lite::ResourceType;
-use kube_lite::fields::from_text;
 
 /// Group, plural and the path to the spec of the pods.
 type PodSpec = (&'static str, &'static str, &'static [&'static str]);

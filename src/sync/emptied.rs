@@ -11,6 +11,8 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
+use kube_lite::fields::from_text;
+use kube_lite::{Cluster, Content, Error};
 use serde_json::{Map, Value, json};
 
 use super::field_set::FieldSet;
@@ -18,8 +20,6 @@ use super::managed_fields::owned;
 use super::meta::Meta;
 use super::object::{Address, Desired};
 use super::top_fields::object_of;
-use kube_lite::fields::from_text;
-use kube_lite::{Cluster, Content, Error};
 
 /// Applies through `once`, which applies to the copy as it was at a version and returns the copy, and whether the apply
 /// has created it.

@@ -4,10 +4,10 @@
 use std::collections::btree_map;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use kube_lite::fields::from_text;
 use serde_json::{Map, Value};
 
 use super::canonical::{Token, Tokens};
-use kube_lite::fields::from_text;
 
 /// The way to a field: keys as in a field set, out of their quotes.
 pub(super) type Path = Vec<String>;

@@ -1,5 +1,7 @@
 //! Whatever an object looks like, see [`kube_lite::fuzz`].
 
+use kube_lite::fuzz::fuzz;
+use kube_lite::{ObjectName, ResourceType};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -9,8 +11,6 @@ use super::meta::Meta;
 use super::object::{Address, Desired, Marks, Status};
 use super::take_over::{Whose, take_over};
 use crate::plan::{Direction, Selection};
-use kube_lite::fuzz::fuzz;
-use kube_lite::{ObjectName, ResourceType};
 
 const POD: &str = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"shop","uid":"u","resourceVersion":"7","labels":{"x":"y"},"annotations":{"edge.kubestellar.io/downsynced":"Pod/shop/a"},"managedFields":[{"manager":"kubectl","operation":"Update","time":"2026-01-01T00:00:00Z","fieldsV1":{"f:spec":{"f:nodeName":{}}}},{"manager":"edge-syncer","operation":"Apply","fieldsV1":{"f:spec":{".":{},"k:{\"name\":\"a\"}":{}}}}]},"spec":{"nodeName":"n","containers":[{"name":"c","env":[{"name":"A","value":"1"},{"name":"A","value":"$(A)"}],"ports":[{"containerPort":80},{"containerPort":80}]}],"template":{"spec":{"containers":[{"name":"c"}]}}},"status":{"n":[1,0.1,1e21,-0.0],"s":"\u00e9"}}"#;
 const SERVICE: &str = r#"{"metadata":{"name":"a","namespace":"shop"},"spec":{"clusterIP":"1.2.3.4","ports":[{"port":80,"nodePort":30000}],"group":"example.org"},"imagePullSecrets":[{"name":"a"}],"status":{}}"#;

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use kube_lite::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
 use serde::Deserialize;
 
 use super::meta::Meta;
-use kube_lite::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
 
 /// Names the objects of the first namespaced type that the side defines and that is not among those `shown`
 /// (`resource.group`).
@@ -99,10 +99,11 @@ impl Crd {
 
 #[cfg(test)]
 mod tests {
+    use kube_lite::{Paths, RateLimit};
+
     use super::*;
     use crate::api::FIELD_MANAGER;
     use crate::side::Side;
-    use kube_lite::{Paths, RateLimit};
 
     const LIST: (&str, &str) = (
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",

@@ -7,9 +7,10 @@
 
 use std::collections::BTreeSet;
 
+use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType, is_word};
+
 use super::ownership::Source;
 use crate::sync::meta::Meta;
-use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType, is_word};
 
 /// Namespaces whose UID identifies a cluster: the first one that exists. kcp workspaces have no `kube-system`, and some
 /// not even `default`: those are identified by the UID of the object that represents the workspace itself.
@@ -246,12 +247,12 @@ mod tests {
     use bytes::Bytes;
     use futures_util::FutureExt;
     use futures_util::future::LocalBoxFuture;
+    use kube_lite::{ApiServer, RateLimit, Response};
 
     use super::*;
     use crate::api::FIELD_MANAGER;
     use crate::side::Side;
     use crate::sync::scripted::scripted;
-    use kube_lite::{ApiServer, RateLimit, Response};
 
     /// A cluster with one namespace, and a count of what it was asked.
     struct Named(&'static str, &'static str, Rc<Cell<u32>>);

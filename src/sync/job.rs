@@ -3,6 +3,8 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
+use kube_lite::logging::LogReason;
+use kube_lite::{Error, Precondition, ResourceType};
 
 use crate::plan::{Direction, Selection};
 use crate::side::Side;
@@ -12,8 +14,6 @@ use crate::sync::managed_fields::{RevertFrom, marks};
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Desired, Status, is_never_synced};
 use crate::sync::ownership::{Copy, CopyState, Marked, Source, SyncTarget, origin_hash};
-use kube_lite::logging::LogReason;
-use kube_lite::{Error, Precondition, ResourceType};
 
 /// Why nothing is done.
 #[derive(Clone, Debug, PartialEq, Eq)]

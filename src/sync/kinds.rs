@@ -17,6 +17,8 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
+use kube_lite::fields::from_text;
+use kube_lite::{Error, ResourceType};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -26,8 +28,6 @@ pub(crate) use self::unset::retain_unset;
 use super::managed_fields::{MADE_UP, is_controller};
 use super::top_fields::object_of;
 use crate::plan::Direction;
-use kube_lite::fields::from_text;
-use kube_lite::{Error, ResourceType};
 
 /// Cleans one value in place; `Null` says that it is not synced at all.
 type Clean = fn(&mut Value, &Hub<'_>);

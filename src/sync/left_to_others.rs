@@ -4,6 +4,8 @@
 //! The copy is read for it only where its managers show that there may be such a field, and the origin only where there
 //! is one.
 
+use kube_lite::fields::from_text;
+use kube_lite::{Cluster, Content, Error};
 use serde_json::{Map, Value};
 
 use super::field_set::Path;
@@ -14,8 +16,6 @@ use super::object::{Address, Desired};
 use super::ownership::{Copy, CopyState};
 use crate::plan::Direction;
 use crate::side::Side;
-use kube_lite::fields::from_text;
-use kube_lite::{Cluster, Content, Error};
 
 /// What a Secret is for, and so no value of it: an apply without it would fill a Secret of any type.
 const SECRET_TYPE: [&str; 1] = ["f:type"];

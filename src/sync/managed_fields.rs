@@ -11,6 +11,9 @@ use std::borrow::Cow;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
+use kube_lite::Error;
+use kube_lite::bounded::at_most;
+use kube_lite::fields::from_text;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -18,9 +21,6 @@ use serde_json::value::RawValue;
 use super::field_set::FieldSet;
 use crate::api::FIELD_MANAGER;
 use crate::plan::Direction;
-use kube_lite::Error;
-use kube_lite::bounded::at_most;
-use kube_lite::fields::from_text;
 
 /// Field managers of the Go syncer: its user agent begins with the name of its executable. Its updates clear
 /// `managedFields`; the API server then names what it finds at the first apply `before-first-apply`.

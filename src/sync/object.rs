@@ -10,6 +10,8 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
 use bytes::Bytes;
+use kube_lite::fields::{from_text, no_object, with_fields};
+use kube_lite::{Error, ObjectName, ResourceType};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -27,8 +29,6 @@ use crate::sync::duplicates::Duplicates;
 use crate::sync::kinds;
 use crate::sync::meta::Meta;
 use crate::sync::ownership::{Copy, Marked, SyncTarget, is_create_only, mark, origin_hash};
-use kube_lite::fields::{from_text, no_object, with_fields};
-use kube_lite::{Error, ObjectName, ResourceType};
 
 /// What says of a Secret what it is for.
 const TYPE: &str = "type";

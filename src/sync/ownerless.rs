@@ -5,12 +5,12 @@
 //! be taken over, and so it would refuse them for ever. [`name_owner`] has the server make that entry by an apply of nothing.
 
 use bytes::Bytes;
+use kube_lite::{Cluster, Content, Error};
 use serde_json::json;
 
 use super::managed_fields::Entries;
 use super::meta::Meta;
 use super::object::Address;
-use kube_lite::{Cluster, Content, Error};
 
 /// Has the server name an owner of all fields of the copy, if that is this object and has none. Returns its metadata after
 /// that; `None` if nothing is to be done, or the server refuses it.

@@ -9,13 +9,14 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
 
+use kube_lite::{ResourceType, is_word};
+
 use crate::api::{
     ADOPTED, DOWNSYNC_OVERWRITE, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, DOWNSYNCED_SELECTOR, OWNER, RENAMED_FROM, SOURCE,
     UPSYNCED, UPSYNCED_SELECTOR,
 };
 use crate::plan::{Direction, kept};
 use crate::sync::meta::Meta;
-use kube_lite::{ResourceType, is_word};
 
 /// Key of the annotation and the label that mark the copies of a direction.
 pub fn mark(direction: Direction) -> &'static str {

@@ -8,12 +8,12 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use kube_lite::fields::from_text;
+use kube_lite::{Error, ResourceType};
 use serde_json::{Map, Value, json};
 
 use super::top_fields::{fields_of, object_of};
 use crate::api::PULL_SECRETS;
-use kube_lite::fields::from_text;
-use kube_lite::{Error, ResourceType};
 
 const FIELD: &str = "imagePullSecrets";
 

@@ -1,9 +1,10 @@
 //! A read and a list that do not agree on an object: one of the two is wrong, and another one shows which.
 
-use crate::sync::meta::Meta;
-use crate::sync::object::Address;
 use kube_lite::read::read_metadata;
 use kube_lite::{Cluster, Error};
+
+use crate::sync::meta::Meta;
+use crate::sync::object::Address;
 
 /// A read shows an object that a list at that version, newer than the object, has not named: one of the two is wrong, and
 /// another list shows which.

@@ -6,6 +6,9 @@
 
 use std::rc::Rc;
 
+use kube_lite::read::not_older;
+use kube_lite::{Cluster, Content, Error};
+
 use super::copy_place::{finalizers_of, other_origin_of, read_copy_of_origin, read_place};
 use super::job::{Change, Ending, Failure, HeldFor, Job, Outcome, Seen, Why, done, failed, left};
 use super::meta::Meta;
@@ -17,8 +20,6 @@ use super::{downsync, identity, undeclared, upsync};
 use crate::plan::{Direction, Selection};
 use crate::side::Side;
 use crate::sync::ownership::Marked;
-use kube_lite::read::not_older;
-use kube_lite::{Cluster, Content, Error};
 
 /// Syncs one object.
 pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> Result<Outcome, Failure> {

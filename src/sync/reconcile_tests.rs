@@ -1,9 +1,10 @@
+use kube_lite::{ObjectName, ResourceType};
+
 use super::*;
 use crate::side::Side;
 use crate::sync::job::HeldFor;
 use crate::sync::ownership::{Copy, CopyState, origin_hash};
 use crate::sync::scripted::scripted;
-use kube_lite::{ObjectName, ResourceType};
 
 pub(in crate::sync) const OURS: Copy = Copy {
     state: CopyState::Ours,

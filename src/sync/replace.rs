@@ -3,6 +3,8 @@
 
 use std::rc::Rc;
 
+use kube_lite::{Cluster, Error};
+
 use super::cascade::first_in_cascade;
 use super::copy_place::read_meta;
 use super::job::{Failure, HeldFor, Job, Outcome, Why, done, failed, left, precondition};
@@ -10,7 +12,6 @@ use super::retire::{Proof, distrust, prove};
 use crate::side::Side;
 use crate::sync::object::{Address, Desired, Marks};
 use crate::sync::ownership::{Copy, CopyState};
-use kube_lite::{Cluster, Error};
 
 /// Why a copy is deleted to make room for another one.
 pub(super) struct Replacing {

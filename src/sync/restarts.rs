@@ -2,11 +2,11 @@
 //! spec (Argo Rollouts), at the hub or at the edge. It is an operation, no content: the later one counts, wherever it was
 //! asked for, and an earlier one must not be applied over it, which would restart the pods once more.
 
+use kube_lite::since_1970_of;
 use serde_json::Value;
 
 use super::managed_fields::RESTARTS;
 use super::object::Desired;
-use kube_lite::since_1970_of;
 
 impl Desired {
     /// True if it may ask for a restart.
@@ -63,10 +63,11 @@ fn seconds(text: &str) -> Option<i64> {
 mod tests {
     use serde_json::json;
 
+    use kube_lite::{ObjectName, ResourceType};
+
     use super::*;
     use crate::plan::{Direction, Selection};
     use crate::sync::object::Address;
-    use kube_lite::{ObjectName, ResourceType};
 
     #[test]
     fn times_are_compared_wherever_they_were_written() {

@@ -7,6 +7,8 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
+use kube_lite::read::{not_older, read_metadata};
+use kube_lite::{Cluster, Error};
 use serde_json::json;
 
 use super::cascade::first_in_cascade;
@@ -20,8 +22,6 @@ use crate::sync::identity::{self, Verdict};
 use crate::sync::meta::Meta;
 use crate::sync::object::Address;
 use crate::sync::ownership::{Copy, CopyState, Source, mark};
-use kube_lite::read::{not_older, read_metadata};
-use kube_lite::{Cluster, Error};
 
 /// How often a copy that changes in between is read again before its delete is put off. Nothing else is asked of its
 /// side in between, so the delete succeeds even if a status changes many times a second.

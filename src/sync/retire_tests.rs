@@ -1,3 +1,5 @@
+use kube_lite::ResourceType;
+
 use super::*;
 use crate::side::Side;
 use crate::sync::definition::Withdrawal;
@@ -5,7 +7,6 @@ use crate::sync::job::Ending;
 use crate::sync::reconcile::reconcile;
 use crate::sync::reconcile::tests::{ABSENT, FOREIGN, GONE, GROUPS, LIST_WITHOUT, OUR_COPY, OURS, job};
 use crate::sync::scripted::scripted;
-use kube_lite::ResourceType;
 
 const CREATE_ONLY: Copy = Copy {
     create_only: true,

@@ -7,10 +7,10 @@ use std::rc::Rc;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
+use kube_lite::{ApiServer, Cluster, Error, RateLimit, Response};
 
 use crate::api::FIELD_MANAGER;
 use crate::side::Side;
-use kube_lite::{ApiServer, Cluster, Error, RateLimit, Response};
 
 /// A side that answers from a script and keeps what it was asked, as `METHOD path body`.
 struct Scripted {

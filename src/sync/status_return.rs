@@ -7,6 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use bytes::Bytes;
+use kube_lite::fields::{from_text, no_object};
+use kube_lite::read::{not_older, read_metadata};
+use kube_lite::{Cluster, Content, Error, NewStatus, OnlyWith};
 use serde_json::value::RawValue;
 
 use super::job::{Failure, Policy, failed};
@@ -17,9 +20,6 @@ use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Status};
 use crate::sync::ownership::{Marked, Owner, mark};
 use crate::sync::status_writer::status_manager;
-use kube_lite::fields::{from_text, no_object};
-use kube_lite::read::{not_older, read_metadata};
-use kube_lite::{Cluster, Content, Error, NewStatus, OnlyWith};
 
 /// One status to write to the hub.
 #[derive(Debug)]
@@ -210,9 +210,10 @@ async fn read(edge: &Cluster, job: &StatusJob) -> Result<Bytes, Error> {
 
 #[cfg(test)]
 mod tests {
+    use kube_lite::{ObjectName, ResourceType};
+
     use super::*;
     use crate::sync::scripted::scripted;
-    use kube_lite::{ObjectName, ResourceType};
 
     #[test]
     fn what_the_hub_does_not_take_back_stays_as_it_is_there() {

@@ -3,13 +3,13 @@
 //! The server gives fields to whoever changes them. So when the syncers of two sync targets write one status in turns,
 //! each finds the manager of the other there.
 
+use kube_lite::Error;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::managed_fields::{Entries, parse};
 use super::ownership::SyncTarget;
 use crate::api::STATUS_FIELD_MANAGER;
-use kube_lite::Error;
 
 /// The longest field manager that an API server takes, in bytes.
 const LONGEST: usize = 128;

@@ -7,6 +7,8 @@
 //!
 //! What API servers and controllers fill in stays as it is.
 
+use kube_lite::fields::{from_text, with_fields};
+use kube_lite::{Error, ResourceType};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -16,8 +18,6 @@ use super::managed_fields::{
 };
 use crate::api::FIELD_MANAGER;
 use crate::plan::Direction;
-use kube_lite::fields::{from_text, with_fields};
-use kube_lite::{Error, ResourceType};
 
 /// Group and plural of a type (all types, if that is empty), and where API servers and controllers fill something in, as a
 /// path for [`FieldSet::only`]. It may be in the field set of the manager that wrote the object first, but must stay when

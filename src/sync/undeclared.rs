@@ -3,14 +3,14 @@
 //!
 //! Of what somebody has set, the refusal stays: nothing that is wanted is left out.
 
+use kube_lite::fields::from_text;
+use kube_lite::{ApiStatus, Cluster, Error};
 use serde_json::{Map, Value};
 
 use super::field_set::Path;
 use super::job::{Failure, Job};
 use super::left_to_others::without_unset;
 use super::object::Desired;
-use kube_lite::fields::from_text;
-use kube_lite::{ApiStatus, Cluster, Error};
 
 /// How servers call them in a refusal of server-side apply, after the path of each (structured-merge-diff, `typed`).
 const UNDECLARED: &str = ": field not declared in schema";

@@ -7,6 +7,7 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
+use kube_lite::{Cluster, Content, Error};
 
 use super::conflicting;
 use super::copy_place::read_meta;
@@ -19,7 +20,6 @@ use crate::side::Side;
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Desired, Marks};
 use crate::sync::ownership::{Copy, CopyState, Marked};
-use kube_lite::{Cluster, Content, Error};
 
 /// What to do at the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -85,7 +85,9 @@ fn main() -> ExitCode {
 /// A run's clock begins where the real one stands, so that of the first run begins at `start`.
 fn show_log(start: Instant) {
     let mut builder = env_logger::Builder::new();
-    builder.filter_module("edge_syncer", log::LevelFilter::Info);
+    for module in ["edge_syncer", "kube_lite", "driver"] {
+        builder.filter_module(module, log::LevelFilter::Info);
+    }
     builder.format(move |out, record| {
         let at = start.elapsed().as_secs_f64();
         writeln!(out, "{at:12.3} {:5} {}", record.level(), record.args())

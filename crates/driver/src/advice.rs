@@ -268,6 +268,7 @@ fn about_status(status: &ApiStatus) -> &'static str {
     }
 }
 
+/// True if a namespace is being deleted, in which nothing can be created.
 pub fn is_terminating(status: &ApiStatus) -> bool {
     let has_cause = status.causes.iter().any(|cause| cause.reason == "NamespaceTerminating");
     has_cause || status.message.contains("is being terminated") || status.message.contains("is terminating")

@@ -77,6 +77,7 @@ struct Burst {
 pub struct Ended {
     /// Its end is to be logged.
     pub is_logged: bool,
+    /// How long it has lasted.
     pub lasted: Duration,
 }
 
@@ -111,7 +112,7 @@ impl<S: Failing> Failures<S> {
         if !is_due || is_thing && !self.burst.get_or_insert_with(|| Burst::begin(now)).takes(now, is_news) {
             return None;
         }
-        let streak = self.streaks.get_mut(subject).expect("it fails");
+        let streak = self.streaks.get_mut(subject)?;
         streak.is_logged = true;
         if let (Some(shared), Some((reason, has_line))) = (shared, &mut streak.shared) {
             (shared.is_logged, *has_line) = (true, true);
@@ -187,6 +188,7 @@ impl<S: Failing> Failures<S> {
         steady
     }
 
+    /// True if it fails now.
     pub fn has(&self, subject: &S) -> bool {
         self.streaks.get(subject).is_some_and(|streak| streak.paused.is_none())
     }

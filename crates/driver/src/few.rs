@@ -33,10 +33,12 @@ impl<K: Copy + Ord, V> Few<K, V> {
         }
     }
 
+    /// The value of a key.
     pub fn get(&self, key: K) -> Option<&V> {
         self.place(key).ok().map(|at| &self.0[at].1)
     }
 
+    /// The value of a key, to be changed.
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
         self.place(key).ok().map(|at| &mut self.0[at].1)
     }
@@ -53,14 +55,17 @@ impl<K: Copy + Ord, V> Few<K, V> {
         &mut self.0[at].1
     }
 
+    /// Takes a key out. Returns its value.
     pub fn remove(&mut self, key: K) -> Option<V> {
         self.place(key).ok().map(|at| self.0.remove(at).1)
     }
 
+    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
+    /// Keeps only these.
     pub fn retain(&mut self, mut keep: impl FnMut(K, &mut V) -> bool) {
         self.0.retain_mut(|(key, value)| keep(*key, value));
     }
@@ -77,6 +82,7 @@ impl<K: Copy + Ord, V> Few<K, V> {
         self.0.iter().map(|(key, _)| *key)
     }
 
+    /// All values, in the order of their keys.
     pub fn values(&self) -> impl Iterator<Item = &V> {
         self.0.iter().map(|(_, value)| value)
     }

@@ -25,11 +25,11 @@ pub mod systemd;
 pub mod timers;
 
 use futures_util::future::LocalBoxFuture;
+use kube_lite::{ObjectName, Standing};
 use tokio::time::Instant;
 
 use crate::serve::HealthQuery;
 use crate::source::{Reading, SourceEvent, SourceId};
-use kube_lite::{ObjectName, Standing};
 
 pub use self::requests::Servers;
 pub use self::shell::Shell;

@@ -3,37 +3,91 @@
 use std::io::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use log::{Level, LevelFilter, Record};
-
 use kube_lite::logging::times::{date_and_time, timestamp};
 use kube_lite::logging::{self, Body, LogFormat, LogReason};
 use kube_lite::spelling;
+use log::{Level, LevelFilter, Log, Metadata, Record};
 
-/// Our own lines from info on, those of libraries from warn on.
-const DEFAULT_FILTER: &str = "warn,edge_syncer=info";
+/// What the targets of a program's own lines are. All other lines are those of libraries.
+#[derive(Debug)]
+pub struct Targets {
+    /// What they begin with.
+    pub program: &'static str,
+    /// Crates whose lines are the program's own too, each with the module that its lines name.
+    pub crates: &'static [(&'static str, &'static str)],
+}
 
-/// What the targets of our own lines begin with. All other lines are those of libraries.
-const OURS: &str = "edge_syncer";
+impl Targets {
+    /// The target of a line, if it is not the path of the module that has logged it.
+    fn other_than(&self, path: &str) -> Option<String> {
+        let rest_in = |name: &str| {
+            let rest = path.strip_prefix(name)?;
+            (rest.is_empty() || rest.starts_with("::")).then_some(rest)
+        };
+        self.crates
+            .iter()
+            .find_map(|(name, module)| Some(format!("{module}{}", rest_in(name)?)))
+    }
+}
 
-/// Sets up the process's logger; a second call has no effect.
+/// Filters and writes lines by their targets.
+struct Logger {
+    inner: env_logger::Logger,
+    targets: &'static Targets,
+}
+
+impl Log for Logger {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        let Some(target) = self.targets.other_than(metadata.target()) else {
+            return self.inner.enabled(metadata);
+        };
+        let level = metadata.level();
+        self.inner
+            .enabled(&Metadata::builder().level(level).target(&target).build())
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        let Some(target) = self.targets.other_than(record.target()) else {
+            return self.inner.log(record);
+        };
+        let mut ours = Record::builder();
+        let ours = ours.level(record.level()).target(&target).args(*record.args());
+        self.inner.log(&ours.build());
+    }
+
+    fn flush(&self) {
+        self.inner.flush();
+    }
+}
+
+/// Sets up the process's logger; a second call has no effect. Without a filter, our own lines are written from info on,
+/// those of libraries from warn on.
 ///
 /// `filter` is the value of `EDGE_SYNCER_LOG` or `RUST_LOG`, in `env_logger`'s syntax. A `verbosity` above info applies
 /// to our own lines, whatever `filter` says about them.
-pub fn init(filter: Option<&str>, verbosity: LevelFilter, format: LogFormat) {
+pub fn init(targets: &'static Targets, filter: Option<&str>, verbosity: LevelFilter, format: LogFormat) {
     logging::set_format(format);
     let mut builder = env_logger::Builder::new();
-    builder.parse_filters(filter.unwrap_or(DEFAULT_FILTER));
+    let program = targets.program;
+    match filter {
+        Some(filter) => builder.parse_filters(filter),
+        None => builder.parse_filters(&format!("warn,{program}=info")),
+    };
     if verbosity > LevelFilter::Info {
-        builder.filter_module(OURS, verbosity);
+        builder.filter_module(program, verbosity);
     }
-    builder.format(move |out, record| writeln!(out, "{}", line(now(), record, format)));
+    builder.format(move |out, record| writeln!(out, "{}", line(now(), record, program, format)));
+    let inner = builder.build();
+    let most = inner.filter();
     // Fails only if there is a logger already, which then stays.
-    let _ = builder.try_init();
+    if log::set_boxed_logger(Box::new(Logger { inner, targets })).is_ok() {
+        log::set_max_level(most);
+    }
 }
 
 /// What is wrong with a filter, if anything is. `env_logger` treats a word that is no level as the name of a module, so
 /// that a misspelt level would silence everything.
-pub fn check(filter: &str) -> Result<(), String> {
+pub fn check(filter: &str, program: &str) -> Result<(), String> {
     const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
     let level = |word: &str| match word.parse::<LevelFilter>() {
         Ok(_) => Ok(()),
@@ -50,12 +104,12 @@ pub fn check(filter: &str) -> Result<(), String> {
     }
     for directive in directives.split(',').map(str::trim).filter(|it| !it.is_empty()) {
         let Some((module, word)) = directive.split_once('=') else {
-            level(directive).map_err(|why| format!("{why}; for one module write edge_syncer=debug"))?;
+            level(directive).map_err(|why| format!("{why}; for one module write {program}=debug"))?;
             continue;
         };
         let is_path = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
         if module.is_empty() || !module.chars().all(is_path) {
-            let hint = spelling::hint(module, ["edge_syncer"]);
+            let hint = spelling::hint(module, [program]);
             return Err(format!("{module:?} is no name of a module{hint}"));
         }
         level(word.trim())?;
@@ -63,6 +117,7 @@ pub fn check(filter: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// The time of the wall clock.
 #[allow(
     clippy::disallowed_methods,
     reason = "log lines and heartbeats say the time of the wall clock, and nothing is decided by it"
@@ -90,9 +145,9 @@ pub fn since_1970() -> Duration {
     now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-fn line(at: SystemTime, record: &Record<'_>, format: LogFormat) -> String {
+fn line(at: SystemTime, record: &Record<'_>, program: &str, format: LogFormat) -> String {
     let (level, target, args) = (record.level(), record.target(), record.args().to_string());
-    let is_ours = target.starts_with(OURS);
+    let is_ours = target.starts_with(program);
     let mut body = if is_ours {
         Body::from_text(format, args)
     } else {
@@ -132,6 +187,7 @@ mod tests {
                 .target(target)
                 .args(format_args!("{text}"))
                 .build(),
+            "edge_syncer",
             format,
         );
         assert_eq!(found, expected);
@@ -166,7 +222,7 @@ mod tests {
             "edge_syncer::queue=trace, hyper= info",
             "info/object",
         ] {
-            assert_eq!(check_filter(filter), Ok(()), "{filter}");
+            assert_eq!(check_filter(filter, "edge_syncer"), Ok(()), "{filter}");
         }
         let levels = "levels are off, error, warn, info, debug, trace";
         let module = "for one module write edge_syncer=debug";
@@ -193,7 +249,25 @@ mod tests {
             ("=debug", "\"\" is no name of a module".to_owned()),
             ("info/a/b", "there must be one / at most".to_owned()),
         ] {
-            assert_eq!(check_filter(filter), Err(expected), "{filter}");
+            assert_eq!(check_filter(filter, "edge_syncer"), Err(expected), "{filter}");
+        }
+    }
+
+    #[test]
+    fn lines_of_crates_have_a_target_of_the_program() {
+        let targets = Targets {
+            program: "program",
+            crates: &[("lite", "program::server"), ("driver", "program")],
+        };
+        for (path, target) in [
+            ("lite::verbs::lists", Some("program::server::verbs::lists")),
+            ("lite", Some("program::server")),
+            ("driver::leader", Some("program::leader")),
+            ("program::model", None),
+            ("lite_of_others::x", None),
+            ("hyper::lite", None),
+        ] {
+            assert_eq!(targets.other_than(path).as_deref(), target, "{path}");
         }
     }
 

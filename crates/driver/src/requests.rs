@@ -8,9 +8,9 @@ use std::task::{Context, Poll};
 
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use kube_lite::Cluster;
 
 use super::{Perform, Role, Sides};
-use kube_lite::Cluster;
 
 /// The servers that a request may get. Which ones it gets is noted: it ends when one of their sides is closed.
 pub struct Servers<'a, S> {

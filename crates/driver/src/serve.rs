@@ -22,13 +22,12 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use kube_lite::logging::log_line;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-
-use kube_lite::logging::log_line;
 
 /// Connections at once. A monitor and two probes need three; the rest is for connections that are held open without a
 /// request. One that has sent nothing costs a kilobyte or two, one that has sent something [`BUFFER`].

@@ -3,10 +3,9 @@
 
 use std::io;
 
+use kube_lite::logging::log_line;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
-
-use kube_lite::logging::log_line;
 
 /// The exit code after a second signal, as in the Go syncer.
 const ABORTED: i32 = 1;

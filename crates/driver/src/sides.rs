@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
+use kube_lite::Cluster;
 use tokio::time::Instant;
 
 use super::Moment;
 use crate::few::Few;
 use crate::source::Mode;
-use kube_lite::Cluster;
 
 /// A side that is open.
 #[derive(Clone)]

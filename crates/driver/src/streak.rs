@@ -3,9 +3,8 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use kube_lite::Error;
+use tokio::time::Instant;
 
 /// How many kinds of failure a streak logs at once. A kind that it has logged is not logged again.
 const KINDS: usize = 3;

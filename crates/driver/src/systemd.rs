@@ -12,10 +12,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
+use kube_lite::logging::log_line;
 use tokio::time::sleep;
 
 use crate::serve::{Desk, HealthQuery};
-use kube_lite::logging::log_line;
 
 /// How old a status may be.
 const STATUS_AGE: Duration = Duration::from_secs(10);

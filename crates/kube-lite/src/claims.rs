@@ -10,7 +10,9 @@ use super::ObjectName;
 /// The claims of a token that are needed to renew it. Times are in seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claims {
+    /// Who has issued it: the claim `iss`.
     pub issuer: String,
+    /// Whose it is: the claim `sub`.
     pub subject: String,
     /// For whom it is: the claim `aud`.
     pub audiences: Vec<String>,

@@ -81,12 +81,14 @@ pub fn write(level: Level, target: &str, reason: LogReason, message: &str, field
 
 /// A line without its time and level.
 pub struct Body {
+    /// What is written of it so far.
     pub text: String,
     format: LogFormat,
     written: usize,
 }
 
 impl Body {
+    /// The begin of a line.
     pub fn begin(format: LogFormat, reason: LogReason, message: &str) -> Self {
         let mut body = Self::from_text(format, String::new());
         body.field("reason", &reason.as_str());

@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use driver::queue;
+use kube_lite::logging::log_line;
 use tokio::time::Instant;
 
 use super::{Hold, Reason};
@@ -14,8 +16,6 @@ use crate::model::inventory::LeftOpen;
 use crate::model::{Key, Model, TypeId};
 use crate::plan::Direction;
 use crate::side::Side;
-use driver::queue;
-use kube_lite::logging::log_line;
 
 /// The shortest time between two inspections of what would be deleted too.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);

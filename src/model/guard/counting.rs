@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use kube_lite::ObjectName;
 use tokio::time::Instant;
 
 use crate::model::count::Count;
 use crate::model::{Key, Model, TypeState};
 use crate::plan::Direction;
 use crate::sync::kinds::runs_once;
-use kube_lite::ObjectName;
 
 /// How often the doomed copies are counted, at most.
 const COUNTED: Duration = Duration::from_millis(200);

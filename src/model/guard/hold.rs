@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use kube_lite::is_word;
+use kube_lite::logging::log_line;
 use tokio::time::Instant;
 
 use crate::api::{OLDER_VERSIONS, TOO_MANY};
 use crate::plan::Direction;
-use kube_lite::is_word;
-use kube_lite::logging::log_line;
 
 /// The longest token that is read.
 const LONGEST_TOKEN: usize = 16;

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use driver::source::SourceId;
+use kube_lite::logging::log_line;
+
 use super::{Condition, Reason};
 use crate::model::inventory::Held;
 use crate::model::replan::pair_of;
 use crate::model::sources::SourceState;
 use crate::model::{Model, TypeState};
 use crate::plan::{Direction, Pair, SyncedType};
-use driver::source::SourceId;
-use kube_lite::logging::log_line;
 
 impl Model {
     /// What the configs say about holds.

@@ -7,10 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kube_lite::logging::log_line;
+
 use super::{Hold, MESSAGES};
 use crate::model::Model;
 use crate::plan::Direction;
-use kube_lite::logging::log_line;
 
 /// The most tokens of one config that are read. Of each only the beginning is, since no hold has a longer one.
 const MOST: usize = 32;

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
+use kube_lite::Error;
+use kube_lite::logging::log_line;
 use tokio::time::Instant;
 
 use super::{Hold, Reason, TypeIs};
@@ -18,8 +20,6 @@ use crate::model::{Effect, Model, Request, TypeId};
 use crate::plan::{CopiesOf, Direction, Plan};
 use crate::report::{Subject, Topic};
 use crate::side::Side;
-use kube_lite::Error;
-use kube_lite::logging::log_line;
 
 /// Between two checks of a type, at first; later about as long as it has been gone.
 const FIRST_WAIT: Duration = Duration::from_secs(60);

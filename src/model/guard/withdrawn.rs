@@ -9,6 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
+use driver::queue;
+use kube_lite::Error;
+use kube_lite::logging::log_line;
 use tokio::time::Instant;
 
 use super::{Hold, Reason, TypeIs};
@@ -17,9 +20,6 @@ use crate::model::{Model, Request, TypeId, TypeState, Types};
 use crate::plan::{Direction, TypePlan};
 use crate::side::Side;
 use crate::sync::definition::Withdrawal;
-use driver::queue;
-use kube_lite::Error;
-use kube_lite::logging::log_line;
 
 /// How often the hub is asked whether a type is still being deleted.
 const ASK_AGAIN: Duration = Duration::from_secs(60);

@@ -1,8 +1,9 @@
 //! Objects that are selected again, whose origins have been there all the time without being wanted: what they want is
 //! not known, and nothing will report it, so a worker reads them by their names.
 
-use super::{Inventory, Link};
 use kube_lite::ObjectName;
+
+use super::{Inventory, Link};
 
 /// In place of the hash of what an origin wants: it has to be read. A real hash with this value would be as rare as any
 /// other, and would cost one read.

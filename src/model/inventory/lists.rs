@@ -1,9 +1,10 @@
 //! What complete lists say of the objects that they do not name.
 
-use super::states::News;
-use super::{Generation, Inventory, Link};
 use driver::source::Covers;
 use kube_lite::ObjectName;
+
+use super::states::News;
+use super::{Generation, Inventory, Link};
 
 impl Inventory {
     /// Sources begin again, and nothing is queued: whether an origin is gone has to be decided again.

@@ -3,9 +3,10 @@
 //! A hold keeps no list: what is held follows from the hold and the links. When a hold ends, all that it kept may be
 //! deleted, whether or not a worker has asked for it.
 
+use kube_lite::ObjectName;
+
 use super::states::Permit;
 use super::{Inventory, Link};
-use kube_lite::ObjectName;
 
 /// Which of the copies of a type that are to be deleted have to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

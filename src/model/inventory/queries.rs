@@ -3,10 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use kube_lite::ObjectName;
+
 use super::{Held, Inventory, Link, Permit};
 use crate::model::count::Count;
 use crate::sync::identity::Witness;
-use kube_lite::ObjectName;
 
 impl Inventory {
     /// What the marks of the copies say of a cluster; `None` if they say nothing.

@@ -2,12 +2,13 @@
 
 use std::rc::Rc;
 
+use driver::source::Covers;
+use kube_lite::ObjectName;
+
 use super::{Held, Inventory, LeftOpen, Link, MANY, Permit};
 use crate::sync::identity::Witness;
 use crate::sync::job::Seen;
 use crate::sync::ownership::{Copy, CopyState};
-use driver::source::Covers;
-use kube_lite::ObjectName;
 
 fn a() -> ObjectName {
     ObjectName::new("shop", "a")

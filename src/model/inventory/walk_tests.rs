@@ -1,5 +1,7 @@
 //! Links are taken through everything that can be reported of them, in any order, and keep what they promise.
 
+use driver::source::Covers;
+use kube_lite::ObjectName;
 use proptest::prelude::*;
 
 use super::permits::Held;
@@ -7,8 +9,6 @@ use super::states::{LeftOpen, Origin, Permit, Retirement, Trace};
 use super::{Inventory, Link};
 use crate::sync::job::Seen;
 use crate::sync::ownership::{Copy, CopyState};
-use driver::source::Covers;
-use kube_lite::ObjectName;
 
 /// What is reported of one of a few objects.
 #[derive(Clone, Debug)]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use bytes::Bytes;
+use kube_lite::{Error, ObjectName, is_word};
 use serde_json::{Value, json};
 
 use crate::api::DESCRIPTION;
@@ -14,7 +15,6 @@ use crate::sync::definition::DefinedBy;
 use crate::sync::meta::Meta;
 use crate::sync::own_objects::{LEGACY_RECORD, record_name};
 use crate::sync::ownership::SyncTarget;
-use kube_lite::{Error, ObjectName, is_word};
 
 /// Keys in it, by the direction that the types were synced.
 const KEYS: [(Direction, &str); 2] = [(Direction::Down, "types"), (Direction::Up, "upsynced")];

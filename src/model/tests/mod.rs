@@ -32,6 +32,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use driver::Role as _;
+use driver::source::{Covers, Mode, Reading, SourceEvent, SourceId, Versions};
+use kube_lite::{Error, ObjectName, ResourceType, Standing, Workspaces};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -46,9 +49,6 @@ use crate::sync::meta::Meta;
 use crate::sync::object::{Desired, Status};
 use crate::sync::ownership::SyncTarget;
 use crate::sync::status_return::{Returned, StatusJob};
-use driver::Role as _;
-use driver::source::{Covers, Mode, Reading, SourceEvent, SourceId, Versions};
-use kube_lite::{Error, ObjectName, ResourceType, Standing, Workspaces};
 
 const GRACE: Duration = Duration::from_secs(600);
 const SECOND: Duration = Duration::from_secs(1);

@@ -1,7 +1,8 @@
 //! Hub and edge are found to be one cluster, or to be two again.
 
-use super::*;
 use driver::serve::HealthQuery;
+
+use super::*;
 
 impl Bench {
     /// Another address leads to a side, and this cluster answers there.

@@ -1,10 +1,11 @@
 //! Plans that are made and followed in many turns of the loop, and what one turn takes on the largest configs.
 
+use kube_lite::discovery::{Discovery, Served};
+
 use super::*;
 use crate::model::turns::Making;
 use crate::plan::shapes::{serves, shapes};
 use crate::plan::steps_taken;
-use kube_lite::discovery::{Discovery, Served};
 
 /// What the next turn continues with.
 fn part(bench: &Bench) -> Option<&'static str> {

@@ -1,8 +1,9 @@
 //! What the sides serve, and when they are asked for what.
 
+use kube_lite::discovery::Served;
+
 use super::*;
 use crate::model::effect::{Answers, DiscoveryRequest};
-use kube_lite::discovery::Served;
 
 const HUB: &str = "ask the hub what it serves";
 const EDGE: &str = "ask the edge what it serves";

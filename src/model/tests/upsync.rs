@@ -1,10 +1,11 @@
 //! What is upsynced, and the namespaces that are created for it at the hub.
 
+use kube_lite::Precondition;
+
 use super::*;
 use crate::api::{DOWNSYNCED, OWNER, RENAMED_FROM, UPSYNCED};
 use crate::model::effect::End;
 use crate::sync::object::Address;
-use kube_lite::Precondition;
 
 fn at_edge(name: &str, version: u64) -> Value {
     object(&ResourceType::config_maps(), "field", name, version)

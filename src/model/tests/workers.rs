@@ -1,10 +1,10 @@
 //! Which objects are worked on when, what follows from that, and what is logged.
 
+use driver::serve::HealthQuery;
 use tokio::sync::oneshot;
 
 use super::*;
 use crate::sync::job::{Change, Ending, HeldFor, Why};
-use driver::serve::HealthQuery;
 
 /// One that downsyncs the namespace `shop` with all that is in it.
 fn with_namespace() -> Bench {

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use driver::Feed as _;
+use kube_lite::discovery::{Served, ServedResource};
+
 use super::*;
 use crate::model::effect::{
     Answers, ConfigHeartbeat, DiscoveryRequest, HeartbeatRequest, HeartbeatResult, Kept, Names, TypeDefinitionAnswers,
     parse_record,
 };
 use crate::sync::definition::{Hub, TypeDefinition, Withdrawal};
-use driver::Feed as _;
-use kube_lite::discovery::{Served, ServedResource};
 
 /// See the module's doc.
 pub(super) struct World {

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeSet;
 
+use kube_lite::qualified;
+
 use super::{Draft, Resolver};
 use crate::plan::bounds::FLAG;
 use crate::plan::names::ALL;
 use crate::plan::wanted::{Entry, Objects, Types, Wanted};
 use crate::plan::words::{is_never_synced, is_never_synced_unnamed};
 use crate::plan::{Direction, Place, steps};
-use kube_lite::qualified;
 
 /// Groups at the hub of which a conversion gives objects another kind.
 pub(super) async fn converted(wanted: &Wanted) -> BTreeSet<&str> {

@@ -4,8 +4,9 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use crate::plan::steps;
 use kube_lite::discovery::{Discovery, Served, ServedResource};
+
+use crate::plan::steps;
 
 /// One side.
 pub(super) struct Lookup<'a> {

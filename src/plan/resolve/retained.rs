@@ -4,6 +4,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use kube_lite::discovery::ServedResource;
+use kube_lite::{ResourceType, may_be_a_crd, qualified};
+
 use super::lookup::Lookup;
 use super::{Draft, Resolver, key};
 use crate::plan::naming::Naming;
@@ -12,8 +15,6 @@ use crate::plan::wanted::{Origins, SyncedType, Types, Wanted};
 use crate::plan::words::is_never_synced_unnamed;
 use crate::plan::{Direction, Place, Selector, steps};
 use crate::side::Side;
-use kube_lite::discovery::ServedResource;
-use kube_lite::{ResourceType, may_be_a_crd, qualified};
 
 /// What the entries name, so that each type that was synced is found in it.
 #[derive(Default)]

@@ -6,12 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kube_lite::qualified;
+
 use super::Resolver;
 use crate::plan::planned::Absence;
 use crate::plan::wanted::{Entry, Types};
 use crate::plan::{Direction, steps};
 use crate::side::Side;
-use kube_lite::qualified;
 
 /// A type of Kubernetes with versions that keep fields in annotations: group, plural, these versions, and the one that
 /// has all fields.

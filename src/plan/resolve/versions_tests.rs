@@ -1,9 +1,10 @@
+use kube_lite::discovery::{Discovery, Served};
+
 use super::super::tests::{CORE, GAUGES, Types, resolve, same, selected, serves, with};
 use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
 use crate::plan::{Absence, Direction, Missing, Plan, Wanted};
 use crate::side::Side;
-use kube_lite::discovery::{Discovery, Served};
 
 const GAUGES_2: (&str, &str, &str, &str, bool) = ("g.io", "v2", "gauges", "Gauge", false);
 

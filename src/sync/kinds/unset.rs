@@ -9,14 +9,14 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
+use kube_lite::Error;
+use kube_lite::fields::{from_text, no_object};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::{Hub, Owner};
 use crate::plan::Direction;
 use crate::sync::field_set::Path;
-use kube_lite::Error;
-use kube_lite::fields::{from_text, no_object};
 
 /// Leaves of these paths those of fields that an origin has from nobody. It is at `api_version`: who has set something at
 /// another version may have set each.

@@ -19,10 +19,10 @@
 
 use std::time::Duration;
 
+use kube_lite::Error;
 use tokio::time::Instant;
 
 use super::lease::{Lease, LeaseSpec, RELEASED, Term};
-use kube_lite::Error;
 
 /// How long a Lease lasts, and what follows from that. At 15 s: stop 10 s after the last renewal, renew every 5 s, give
 /// a request 3 s, and read or try again every 2 s (client-go: 15, 10, 2, 5 and 2). Fewer renewals than client-go's, since

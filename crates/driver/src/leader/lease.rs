@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use kube_lite::{Error, ObjectName, ResourceType};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-
-use kube_lite::{Error, ObjectName, ResourceType};
 
 /// The type.
 pub(super) fn leases() -> ResourceType {

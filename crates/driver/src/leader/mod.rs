@@ -22,13 +22,13 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
+use kube_lite::logging::log_line;
+use kube_lite::{Cluster, Content, Error, ObjectName};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use self::election::{Answer, Election, Request, Step, Timing};
 use self::lease::{Lease, LeaseSpec, leases};
-use kube_lite::logging::log_line;
-use kube_lite::{Cluster, Content, Error, ObjectName};
 
 /// How long giving up the Lease may take: an unreachable edge must not keep a process from ending.
 const RELEASE_LIMIT: Duration = Duration::from_secs(3);

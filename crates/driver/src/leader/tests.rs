@@ -4,12 +4,12 @@ use std::cell::{Cell, RefCell};
 
 use bytes::Bytes;
 use fastrand::Rng;
+use kube_lite::{ApiServer, RateLimit, Response};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::*;
-use kube_lite::{ApiServer, RateLimit, Response};
 
 /// The one Lease of a server that keeps nothing else, and what happens to requests for it.
 struct Server {

@@ -11,12 +11,12 @@ use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream;
 use http::Request;
+use kube_lite::{ApiServer, Body, RateLimit, Response};
 use tokio::sync::mpsc::{Receiver, UnboundedSender, channel, unbounded_channel};
 use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
-use kube_lite::{ApiServer, Body, RateLimit, Response};
 
 pub(super) type Answer = Result<Response, Error>;
 pub(super) type Chunk = Result<Bytes, Error>;

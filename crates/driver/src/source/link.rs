@@ -5,12 +5,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use kube_lite::contact::Probe;
+use kube_lite::{Cluster, Error, ListRequest, Listing};
 use tokio::sync::mpsc::Sender;
 use tokio::time::{Instant, sleep};
 
 use super::{Covers, SourceEvent, SourceId};
-use kube_lite::contact::Probe;
-use kube_lite::{Cluster, Error, ListRequest, Listing};
 
 /// How long a server may take to set up a type before that is news.
 const SET_UP: Duration = Duration::from_secs(5);
@@ -176,8 +176,9 @@ pub(super) fn jitter() -> f64 {
 mod tests {
     use tokio::sync::mpsc::channel;
 
-    use super::*;
     use kube_lite::{Paths, RateLimit};
+
+    use super::*;
 
     fn answer(code: u16) -> Error {
         Error::from_answer(code, None, b"")

@@ -22,13 +22,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use kube_lite::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
 use tokio::sync::mpsc::Sender;
 use tokio::task::{AbortHandle, spawn_local};
 
 use self::link::Link;
 use self::memory::Memory;
 use self::progress::Progress;
-use kube_lite::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
 
 /// The number of a source, unique in the process, so that late events of an ended one are recognised.
 pub type SourceId = u64;

@@ -11,14 +11,14 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use kube_lite::meta::Meta;
+use kube_lite::read::not_older;
+use kube_lite::{Cluster, Content, Error, ObjectName};
 use tokio::time::sleep;
 
 use super::link::{End, LONGEST_WAIT, Link, Pages, version_number};
 use super::memory::{Memory, version_of};
 use super::{Reading, SourceEvent, Style, Versions};
-use kube_lite::meta::Meta;
-use kube_lite::read::not_older;
-use kube_lite::{Cluster, Content, Error, ObjectName};
 
 pub(super) struct Source {
     cluster: Rc<Cluster>,

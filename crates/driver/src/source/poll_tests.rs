@@ -2,11 +2,11 @@ use std::cell::Cell;
 
 use futures_util::StreamExt;
 use futures_util::stream;
+use kube_lite::Response;
 
 use super::*;
 use crate::source::Mode;
 use crate::source::bench::*;
-use kube_lite::Response;
 
 const INTERVAL: Duration = Duration::from_secs(15);
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";

@@ -9,13 +9,13 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use kube_lite::logging::log_line;
+use kube_lite::{Cluster, Error, LONGEST_VERSION, ListRequest, WATCH_SILENCE, WatchEvent, Watching};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::link::{Closed, End, LONGEST_WAIT, Link, Pages, jitter, version_number};
 use super::progress::Progress;
 use super::{Covers, Reading, SourceEvent, Style, Versions};
-use kube_lite::logging::log_line;
-use kube_lite::{Cluster, Error, LONGEST_VERSION, ListRequest, WATCH_SILENCE, WatchEvent, Watching};
 
 /// How long the server keeps a watch open, in seconds, plus up to a tenth. Long, since each renewal costs a request;
 /// servers and proxies that want a shorter one end it earlier, which costs no more than a resume.

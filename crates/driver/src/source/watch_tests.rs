@@ -2,10 +2,10 @@ use std::cell::Cell;
 
 use futures_util::StreamExt;
 use futures_util::stream;
+use kube_lite::{ApiStatus, Response};
 
 use super::*;
 use crate::source::bench::*;
-use kube_lite::{ApiStatus, Response};
 
 #[path = "watch_tests/breaking.rs"]
 mod breaking;

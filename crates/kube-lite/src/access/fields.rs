@@ -2,7 +2,7 @@
 
 /// The form of the value of a field.
 #[derive(Clone, Copy)]
-pub enum Form {
+pub(super) enum Form {
     Text,
     /// A path, relative to the folder of the kubeconfig.
     File,

@@ -31,7 +31,9 @@ pub(super) struct User {
 /// Which context of a kubeconfig is wanted, the current one if none is named, and the flag that names one.
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
+    /// The name of the context.
     pub context: Option<&'a str>,
+    /// The flag, for messages.
     pub flag: &'a str,
 }
 
