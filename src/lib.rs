@@ -3,6 +3,7 @@
 //! The modules, in the order in which data passes them: configs at the hub become a plan, the plan starts sources,
 //! sources fill the queue, workers sync one object after the other, and the outcome is reported. All that is known is
 //! in the model, which is plain data; the driver runs it, and the engine does what it asks for (docs/architecture.md).
+//! The driver, with sources and queue, and what talks to one server are crates of their own.
 //!
 //! ```text
 //! configs at the hub ──► plan ──► sources ──► queue ──► reconcile ──► report

@@ -1,108 +1,94 @@
-//! Which part may use which, as docs/architecture.md says it: nothing imports upward, neither among the parts nor among
-//! the crates that they are to become, files do not import each other in circles, and circles of calls through `self` do
-//! not grow.
+//! Which part may use which, as docs/architecture.md says it: no crate beside the program knows the syncer, no part uses
+//! one above it, files do not import each other in circles, and circles of calls through `self` do not grow.
 //!
-//! Read from the text of `src/`, without its tests.
+//! Which crate may use which is kept by the compiler, by what their `Cargo.toml` name. The rest is read from the text of
+//! the sources, without their tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The parts of `src/`, the lowest first. A part uses those before it.
-const ORDER: [&[&str]; 14] = [
-    &["bounded", "few", "spelling", "version"],
-    &["logging"],
-    &["cluster", "shutdown"],
-    &["queue", "leader", "source", "serve"],
-    &["systemd", "driver"],
-    &["side"],
-    &["report"],
-    &["api"],
-    &["plan", "renewal"],
-    &["sync"],
-    &["metrics", "permissions"],
-    &["model", "engine", "survey"],
-    &["join", "init", "cli"],
-    &["sides", "ask", "check", "syncer", "main", "lib", "fuzz"],
-];
-/// Parts of one row that may use one another, in this order.
-const WITHIN: [(&str, &str); 9] = [
-    ("engine", "model"),
-    ("survey", "engine"),
-    ("survey", "model"),
-    ("cli", "join"),
-    ("cli", "init"),
-    ("ask", "sides"),
-    ("check", "sides"),
-    ("check", "ask"),
-    ("ask", "check"),
-];
-/// How many files of one folder may call each other in a circle through `self`. It may only fall.
-const CALLS: [(&str, usize); 3] = [("cluster", 2), ("plan", 4), ("model", 34)];
+/// The row of all parts that are in no other. They may use one another.
+const REST: &[&str] = &["*"];
 
-/// A crate that parts are to become.
-struct Crate {
-    name: &'static str,
-    /// Its parts, folders or files. The longest path that fits a file counts.
-    parts: &'static [&'static str],
-    /// The crates that it may use.
+/// The order of a crate's parts, the lowest first: a part uses those before it.
+struct Order {
+    /// The crate's folder.
+    folder: &'static str,
+    /// The crates of the workspace that it uses.
     uses: &'static [&'static str],
+    /// Its parts.
+    rows: &'static [&'static [&'static str]],
+    /// Parts of one row that may use one another, in this order.
+    within: &'static [(&'static str, &'static str)],
 }
 
-/// The crates, the lowest first. What is named nowhere is the syncer's, which is the program and may use all.
-const CRATES: [Crate; 3] = [
-    Crate {
-        name: "kube-lite",
-        parts: &["bounded", "spelling", "logging", "cluster"],
-        uses: &[],
-    },
-    Crate {
-        name: "driver",
-        parts: &[
-            "few",
-            "driver",
-            "shutdown",
-            "queue",
-            "leader",
-            "source",
-            "report/advice",
-            "report/failures",
-            "report/streak",
-            "serve",
-            "systemd",
-            "cli/logger",
+/// The program and the crates beside it.
+const ORDERS: [Order; 4] = [
+    Order {
+        folder: ".",
+        uses: &["driver", "edge-syncer-init", "kube-lite"],
+        rows: &[
+            &["version"],
+            &["side"],
+            &["report"],
+            &["api"],
+            &["plan", "renewal"],
+            &["sync"],
+            &["metrics", "permissions"],
+            &["model", "engine", "survey"],
+            &["join", "init", "cli"],
+            &["sides", "ask", "check", "syncer", "main", "lib"],
         ],
+        within: &[
+            ("engine", "model"),
+            ("survey", "engine"),
+            ("survey", "model"),
+            ("cli", "join"),
+            ("cli", "init"),
+            ("ask", "sides"),
+            ("check", "sides"),
+            ("check", "ask"),
+            ("ask", "check"),
+        ],
+    },
+    Order {
+        folder: "crates/kube-lite",
+        uses: &[],
+        rows: &[&["bounded", "spelling"], &["logging"], REST],
+        within: &[],
+    },
+    Order {
+        folder: "crates/driver",
         uses: &["kube-lite"],
+        rows: &[
+            &["few", "shutdown", "advice", "streak", "logger"],
+            &["queue", "leader", "source", "serve", "failures"],
+            &["systemd", "timers"],
+            REST,
+        ],
+        within: &[],
     },
-    Crate {
-        name: "admin",
-        parts: &["join", "cluster/access/admin", "cluster/access/exec"],
-        uses: &["kube-lite", "driver"],
+    Order {
+        folder: "crates/init",
+        uses: &[],
+        rows: &[REST],
+        within: &[],
     },
 ];
-/// The imports that still run upward between them, each a file and the part that it uses: `gen` takes the names of the
-/// config kinds, and the permissions of a syncer, from the syncer itself. There may be fewer.
-const UPWARD: [(&str, &str); 11] = [
-    ("join/client", "api"),
-    ("join/hub", "api"),
-    ("join/prep", "api"),
-    ("join/register", "api"),
-    ("join/rights", "api"),
-    ("join/rights", "sync"),
-    ("join/scoped", "permissions"),
-    ("join/scoped", "plan"),
-    ("join/scoped", "side"),
-    ("join/scoped", "survey"),
-    ("join/scoped", "sync"),
-];
+/// How many files may call each other in a circle through `self`, in a folder of the program or in a crate. It may only
+/// fall.
+const CALLS: [(&str, usize); 3] = [("crates/kube-lite", 2), ("plan", 4), ("model", 34)];
 
-/// A file of `src/`: its modules from the crate on, and its text without tests and comments.
+/// A file: its modules from its crate on, and its text without tests and comments.
 struct File {
     modules: Vec<String>,
     text: String,
 }
 
-fn files() -> Vec<File> {
-    let (mut folders, mut files) = (vec![PathBuf::from("src")], Vec::new());
+/// The files of a crate.
+fn files(order: &Order) -> Vec<File> {
+    let root = Path::new(order.folder).join("src");
+    let (mut folders, mut files) = (vec![root.clone()], Vec::new());
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).expect("it is a folder") {
             let path = entry.expect("it is readable").path();
@@ -112,17 +98,17 @@ fn files() -> Vec<File> {
                 (true, _) if name.ends_with("_tests") => {}
                 (true, _) => folders.push(path),
                 (false, _) if name.ends_with("_tests.rs") || path.extension().is_none_or(|end| end != "rs") => {}
-                (false, _) => files.push(read(&path)),
+                (false, _) => files.push(read(&root, &path)),
             }
         }
     }
     files
 }
 
-fn read(path: &Path) -> File {
+fn read(root: &Path, path: &Path) -> File {
     let text = std::fs::read_to_string(path).expect("it is text");
-    let modules = path.with_extension("");
-    let modules = modules.iter().skip(1).map(|part| part.to_str().expect("it is text"));
+    let modules: PathBuf = path.strip_prefix(root).expect("it is there").with_extension("");
+    let modules = modules.iter().map(|part| part.to_str().expect("it is text"));
     let modules = modules.filter(|part| *part != "mod").map(str::to_owned).collect();
     let code = text.lines().take_while(|line| *line != "#[cfg(test)]");
     let code = code.filter(|line| !line.trim_start().starts_with("//"));
@@ -147,26 +133,49 @@ fn words_after<'a>(text: &'a str, phrase: &'a str) -> impl Iterator<Item = &'a s
     })
 }
 
-fn rank(part: &str) -> usize {
-    let rank = ORDER.iter().position(|row| row.contains(&part));
-    rank.expect("each part is in a row of ORDER")
+impl Order {
+    /// The row of a part.
+    fn rank(&self, part: &str) -> usize {
+        let row_with = |name: &str| self.rows.iter().position(|row| row.contains(&name));
+        let rank = row_with(part).or_else(|| row_with("*"));
+        rank.expect("each part is in a row")
+    }
+
+    /// True if the first of two parts may use the second.
+    fn may_use(&self, part: &str, used: &str) -> bool {
+        let (own, other) = (self.rank(part), self.rank(used));
+        other < own || other == own && self.rows[own] == REST || self.within.contains(&(part, used))
+    }
 }
 
 #[test]
 fn no_part_uses_one_above_it() {
     let mut wrong = BTreeSet::new();
-    for File { modules, text } in files() {
-        let part = modules.first().expect("it has a name");
-        for used in words_after(text.as_str(), "crate::").filter(|used| used != part) {
-            // Macros and the names of the library itself.
-            let is_part = ORDER.iter().any(|row| row.contains(&used));
-            let may = || rank(used) < rank(part) || WITHIN.contains(&(part, used));
-            if is_part && !may() {
-                wrong.insert(format!("{} uses {used}", modules.join("/")));
+    for order in &ORDERS {
+        let files = files(order);
+        let parts: BTreeSet<&str> = files.iter().map(|file| &*file.modules[0]).collect();
+        for File { modules, text } in &files {
+            let part = &*modules[0];
+            let others = words_after(text, "crate::").filter(|used| *used != part && parts.contains(used));
+            for used in others.filter(|used| !order.may_use(part, used)) {
+                wrong.insert(format!("{}/{} uses {used}", order.folder, modules.join("/")));
             }
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Tests of a crate could use what the compiler keeps from it.
+#[test]
+fn no_crate_names_one_above_it() {
+    for order in &ORDERS {
+        let text = std::fs::read_to_string(Path::new(order.folder).join("Cargo.toml")).expect("it is there");
+        let named = text
+            .lines()
+            .filter(|line| line.contains("path = \"") && line.contains("version = "));
+        let named: BTreeSet<&str> = named.filter_map(|line| line.split(' ').next()).collect();
+        assert_eq!(named, order.uses.iter().copied().collect(), "{}", order.folder);
+    }
 }
 
 /// All that a file uses of the library, as paths from the crate on.
@@ -199,38 +208,6 @@ fn from_crate(modules: &[String], path: &str) -> Option<Vec<String>> {
     }
     base.extend(words.iter().map(|word| word.trim().to_owned()));
     Some(base)
-}
-
-/// The crate that a path belongs to; `None` for the syncer.
-fn crate_of(path: &[String]) -> Option<&'static Crate> {
-    let path = path.join("/") + "/";
-    let all = CRATES.iter().flat_map(|it| it.parts.iter().map(move |part| (it, part)));
-    let fitting = all.filter(|(_, part)| path.starts_with(&format!("{part}/")));
-    fitting.max_by_key(|(_, part)| part.len()).map(|(it, _)| it)
-}
-
-#[test]
-fn no_crate_to_be_uses_one_above_it() {
-    let all = files();
-    let parts: BTreeSet<&str> = ORDER.iter().flat_map(|row| row.iter().copied()).collect();
-    let mut wrong = BTreeSet::new();
-    for file in &all {
-        let Some(own) = crate_of(&file.modules) else { continue };
-        for path in used(file) {
-            let other = crate_of(&path).map_or("syncer", |other| other.name);
-            let is_part = path.first().is_some_and(|part| parts.contains(&**part));
-            if is_part && other != own.name && !own.uses.contains(&other) {
-                wrong.insert((file.modules.join("/"), path[0].clone()));
-            }
-        }
-    }
-    let known: BTreeSet<_> = UPWARD.map(|(file, part)| (file.to_owned(), part.to_owned())).into();
-    let (new, gone) = (&wrong - &known, &known - &wrong);
-    assert!(new.is_empty(), "{new:#?}");
-    assert!(
-        gone.is_empty(),
-        "no longer there, so to be taken out of UPWARD: {gone:#?}"
-    );
 }
 
 /// The files that each file leads to, by their places in the list.
@@ -299,51 +276,56 @@ fn paths_of(text: &str) -> Vec<String> {
 
 #[test]
 fn files_do_not_import_each_other_in_circles() {
-    let files = files();
-    let mut edges = Edges::new();
-    for (from, file) in files.iter().enumerate() {
-        for path in used(file) {
-            // What a folder's own file has for its files is no border between them.
-            let is_border = |to: &usize| *to != from && !file.modules.starts_with(&files[*to].modules);
-            let to = file_at(&files, &path).filter(is_border);
-            edges.entry(from).or_default().extend(to);
+    for order in &ORDERS {
+        let files = files(order);
+        let mut edges = Edges::new();
+        for (from, file) in files.iter().enumerate() {
+            for path in used(file) {
+                // What a folder's own file has for its files is no border between them.
+                let is_border = |to: &usize| *to != from && !file.modules.starts_with(&files[*to].modules);
+                let to = file_at(&files, &path).filter(is_border);
+                edges.entry(from).or_default().extend(to);
+            }
         }
+        let found = circles(files.len(), &edges);
+        let found: Vec<_> = found.iter().map(|circle| names(&files, circle)).collect();
+        assert!(found.is_empty(), "{}: {found:#?}", order.folder);
     }
-    let found = circles(files.len(), &edges);
-    let found: Vec<_> = found.iter().map(|circle| names(&files, circle)).collect();
-    assert!(found.is_empty(), "{found:#?}");
 }
 
 #[test]
 fn circles_of_calls_through_self_do_not_grow() {
-    let files = files();
-    let mut defined: BTreeMap<(&str, &str), BTreeSet<usize>> = BTreeMap::new();
-    for (at, file) in files.iter().enumerate() {
-        for name in words_after(&file.text, "fn ") {
-            defined.entry((&file.modules[0], name)).or_default().insert(at);
-        }
-    }
-    let mut edges = Edges::new();
-    for (from, file) in files.iter().enumerate() {
-        for name in words_after(&file.text, "self.") {
-            let called = file.text.contains(&format!("self.{name}("));
-            let homes = defined
-                .get(&(&*file.modules[0], name))
-                .filter(|homes| called && homes.len() == 1);
-            let elsewhere = homes.into_iter().flatten().filter(|&&to| to != from);
-            edges.entry(from).or_default().extend(elsewhere);
-        }
-    }
     let mut found = Vec::new();
-    for circle in circles(files.len(), &edges) {
-        let folder = &*files[circle[0]].modules[0];
-        let most = CALLS.iter().find(|(of, _)| *of == folder).map_or(1, |(_, most)| *most);
-        if circle.len() > most {
-            found.push(format!(
-                "{} files in {folder}: {:?}",
-                circle.len(),
-                names(&files, &circle)
-            ));
+    for order in &ORDERS {
+        let files = files(order);
+        // A folder of the program, or a crate.
+        let room = |file: &'_ File| match order.folder {
+            "." => file.modules[0].clone(),
+            folder => folder.to_owned(),
+        };
+        let mut defined: BTreeMap<(String, &str), BTreeSet<usize>> = BTreeMap::new();
+        for (at, file) in files.iter().enumerate() {
+            for name in words_after(&file.text, "fn ") {
+                defined.entry((room(file), name)).or_default().insert(at);
+            }
+        }
+        let mut edges = Edges::new();
+        for (from, file) in files.iter().enumerate() {
+            for name in words_after(&file.text, "self.") {
+                let called = file.text.contains(&format!("self.{name}("));
+                let homes = defined.get(&(room(file), name));
+                let homes = homes.filter(|homes| called && homes.len() == 1);
+                let elsewhere = homes.into_iter().flatten().filter(|&&to| to != from);
+                edges.entry(from).or_default().extend(elsewhere);
+            }
+        }
+        for circle in circles(files.len(), &edges) {
+            let room = room(&files[circle[0]]);
+            let most = CALLS.iter().find(|(of, _)| *of == room).map_or(1, |(_, most)| *most);
+            if circle.len() > most {
+                let names = names(&files, &circle);
+                found.push(format!("{} files in {room}: {names:?}", circle.len()));
+            }
         }
     }
     assert!(found.is_empty(), "{found:#?}");

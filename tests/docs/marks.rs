@@ -56,7 +56,7 @@ fn code(source: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn no_key_stands_anywhere_else_in_the_code() {
     let is_of_tests = |path: &String| path.contains("tests") || path == "src/api/mod.rs";
-    for path in files("src", ".rs") {
+    for path in ["src", "crates"].into_iter().flat_map(|folder| files(folder, ".rs")) {
         if !is_of_tests(&path) {
             let source = read(&path);
             let found = code(&source).find(|line| line.contains(&format!("\"{PREFIX}")));

@@ -6,7 +6,11 @@
 //! nothing more comes of a source that was ended, nor of a side that was closed; a request to a side that is not open is
 //! not sent, and has no answer.
 //!
-//! It knows no role, and decides nothing.
+//! Around the loop is what any such program needs: where its events come from ([`source`]) and wait ([`queue`]), which of
+//! its replicas acts ([`leader`]), which failures have a line ([`failures`]) and what to do about them ([`advice`]), its
+//! [`logger`], its health ([`serve`], [`systemd`]) and its end ([`shutdown`]).
+//!
+//! It never knows a role, decides what is read or written, keeps an object, or reads arguments and the environment.
 
 pub mod advice;
 pub mod failures;

@@ -4,7 +4,7 @@
 //! runs, one after the other, each for so many seconds:
 //!
 //! ```text
-//! EDGE_SYNCER_FUZZ_SECONDS=3600 cargo test --release --lib fuzz_ -- --nocapture --test-threads=1
+//! EDGE_SYNCER_FUZZ_SECONDS=3600 cargo test --release --workspace --lib fuzz_ -- --nocapture --test-threads=1
 //! ```
 //!
 //! Inputs come from the samples of the target: bytes are changed, parts left out, repeated, or put in from other samples.

@@ -1,4 +1,4 @@
-//! One side: the border to an API server, and the verbs that the syncer needs of it.
+//! One API server: the border to it, the verbs of its clients, and how a log line is written.
 //!
 //! [`ApiServer`] is the border. It carries plain HTTP requests, so that its two implementations (the connections in
 //! [`real`], and a simulated server in tests) differ only in what answers; everything that understands Kubernetes
@@ -9,6 +9,8 @@
 //! long; every wait for a server is bounded, so a silent server leads to an [`Error::Unreachable`] and never to a task
 //! that hangs; the failure of one request (no answer, a gateway's 503, a 401) is distinguished from that of the whole
 //! side before anything follows from it (`verbs/verdict.rs`).
+//!
+//! It never keeps an object, decides what is read or written, shows a secret in a line or an error, or knows a role.
 
 pub mod access;
 mod alive;

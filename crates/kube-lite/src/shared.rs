@@ -1,7 +1,7 @@
 //! Reads with one answer for all that ask at the same time.
 //!
-//! Before each delete the other side is asked which cluster it is and what defines the type ([`crate::sync`]). Many
-//! workers ask that at the same time, and one request answers them all.
+//! Before each delete a syncer asks the other side which cluster it is and what defines the type. Many workers ask
+//! that at the same time, and one request answers them all.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
