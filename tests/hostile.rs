@@ -49,6 +49,8 @@ mod one_cluster;
 mod outages;
 #[path = "hostile/owners.rs"]
 mod owners;
+#[path = "hostile/passing.rs"]
+mod passing;
 #[path = "hostile/recreated.rs"]
 mod recreated;
 #[path = "hostile/refused.rs"]

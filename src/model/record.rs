@@ -37,6 +37,9 @@ pub(super) struct Record {
     is_read: bool,
     /// What it says of the hub is known.
     hub_is_known: bool,
+    /// Types that are new in it since this process has read it, and of which no list of copies was complete yet: nothing
+    /// was written, so that no copy of them can be left.
+    unlisted: BTreeSet<SyncedType>,
     /// The types that it should have: those of which there may be copies, once it was read. The record at the edge is
     /// older while a write is under way, and after the edge has gone back.
     wanted: BTreeSet<SyncedType>,
@@ -53,6 +56,9 @@ impl Record {
     /// was refused until now or the edge has gone back.
     fn was_read(&mut self, types: BTreeSet<SyncedType>) {
         self.is_read = true;
+        // What it names was synced before.
+        self.unlisted
+            .retain(|new| !types.iter().any(|known| known.is_same(new)));
         self.wanted.extend(types.iter().cloned());
         self.saved = Some(types);
     }
@@ -99,8 +105,23 @@ impl Record {
             .is_some_and(|saved| self.refused || saved.contains(synced))
     }
 
+    /// The copies of a type were listed: from now on some may be written.
+    pub(super) fn has_listed(&mut self, synced: &SyncedType) {
+        self.unlisted.retain(|known| !known.is_same(synced));
+    }
+
+    /// True if there can be no copy of a type, however little is known of its copies' side.
+    pub(super) fn never_had_copies(&self, synced: &SyncedType) -> bool {
+        self.unlisted.iter().any(|known| known.is_same(synced))
+    }
+
     /// What the record should say from now on. True if it has to be written for that.
     fn set(&mut self, wanted: BTreeSet<SyncedType>) -> bool {
+        if self.is_read && !self.refused {
+            let is_new = |new: &&SyncedType| !self.wanted.iter().any(|known| known.is_same(new));
+            self.unlisted
+                .extend(wanted.difference(&self.wanted).filter(is_new).cloned());
+        }
         let dropped = self.wanted.difference(&wanted).cloned();
         self.dropped.extend(dropped);
         self.dropped.retain(|known| !wanted.contains(known));
@@ -230,14 +251,10 @@ impl Model {
             Err(error) => {
                 self.finished.are_kept(false, self.now);
                 self.timers.retry(Timer::Record, self.now, self.chance.f64());
-                if !is_refusal(&error) {
-                    self.record_failed(&error);
-                    return;
-                }
-                if std::mem::replace(&mut self.record.refused, true) {
-                    return;
-                }
                 self.record_failed(&error);
+                if !is_refusal(&error) || std::mem::replace(&mut self.record.refused, true) {
+                    return;
+                }
                 self.record.saved.get_or_insert_default();
                 self.ask_identity(Side::Hub);
                 self.ask_identity(Side::Edge);

@@ -10,8 +10,9 @@ mod left_out;
 mod lines;
 mod subject;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
+use std::time::Duration;
 
 use driver::advice::{about_no_api, advice, shared_reason};
 use driver::failures::{self, Failures};
@@ -29,6 +30,13 @@ pub use self::counters::Counters;
 pub use self::left_out::LeftOut;
 pub use self::subject::{Subject, Topic};
 
+/// How long a server that is back may refuse what it allows later: it answers before it knows its roles, its types and its
+/// storage.
+const STARTING: Duration = Duration::from_secs(20);
+/// How long a server may be too busy for something before that is news. What it refuses so is tried again, and mostly
+/// gets through within a few tries.
+const BUSY: Duration = Duration::from_secs(30);
+
 /// The server that a failure comes from, as far as it is logged.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer<'a> {
@@ -44,6 +52,8 @@ pub struct Report {
     /// The time at which what is reported to it happens.
     now: Instant,
     failures: Failures<Subject>,
+    /// When each side was last back.
+    back: BTreeMap<Side, Instant>,
     /// Rules of the edge's owner that have refused something. That is intended, so it does not count as failing.
     refusals: HashSet<String>,
     /// What objects wait for and was logged: namespaces, and copies that have their names.
@@ -60,6 +70,7 @@ impl Report {
         Self {
             now,
             failures: Failures::default(),
+            back: BTreeMap::new(),
             refusals: HashSet::new(),
             waited_for: HashSet::new(),
             left_out: Said::default(),
@@ -210,6 +221,23 @@ impl Report {
         }
     }
 
+    /// Logs, once for each type, that a side does not allow to list what may be left of one that no config selects. Nobody
+    /// waits for it, so it does not count as failing.
+    pub fn leaves_unread(&mut self, side: Side, resource: &str, error: &Error) {
+        let subject = Subject::Thing(side, Topic::Watch, resource.to_owned());
+        if !self.may_soon_pass(&subject, error) && self.refusals.insert(format!("{side:?} {resource}")) {
+            log_line!(
+                Warn,
+                Forbidden,
+                "what is left of a type that no config selects any more is preserved, as it may not be read",
+                side = side.word(),
+                resource = resource,
+                error = error,
+                advice = "grant that permission, and what is left is deleted; or delete it by hand"
+            );
+        }
+    }
+
     /// Logs that a part of an object is not synced, once for each type.
     pub fn leaves_out(&mut self, side: Side, resource: String, object: &str, what: LeftOut) {
         self.left_out.says(side, resource, object, what);
@@ -226,10 +254,14 @@ impl Report {
             None => subject,
         };
         let text = error.to_string();
-        let Some(line) = self
-            .failures
-            .fails(&subject, failures::kind(error), shared_reason(error), self.now)
-        else {
+        let line = if self.may_soon_pass(&subject, error) {
+            self.failures.fails_for_now(&subject, self.now);
+            None
+        } else {
+            let (kind, reason) = (failures::kind(error), shared_reason(error));
+            self.failures.fails(&subject, kind, reason, self.now)
+        };
+        let Some(line) = line else {
             let [(key, name), (space, namespace)] = subject.keys();
             logging::write(
                 Level::Debug,
@@ -264,6 +296,19 @@ impl Report {
             &[("doing", &doing), ("error", &error), ("advice", &advice)],
         );
         true
+    }
+
+    /// True for a failure that a server mostly causes for a moment: it has just come back, or is busy. It counts, and has a
+    /// line if it lasts.
+    fn may_soon_pass(&self, subject: &Subject, error: &Error) -> bool {
+        if !matches!(subject, Subject::Thing(..)) || error.is_rejection() {
+            return false;
+        }
+        let lasted = self.failures.lasts(subject, self.now).unwrap_or_default();
+        let is_starting = |back: &Instant| self.now.duration_since(*back) < STARTING;
+        let may_be_of_start = error.status().is_some() || matches!(error, Error::NotServedYet(_));
+        error.is_too_many() && lasted < BUSY
+            || may_be_of_start && self.back.get(&subject.side()).is_some_and(is_starting)
     }
 
     /// Logs, once for each namespace, that objects at the edge wait for it and that no config selects it.
@@ -364,6 +409,9 @@ impl Report {
         };
         let level = if ended.is_logged { Level::Info } else { Level::Debug };
         log_end(subject, level, ended.lasted);
+        if let Subject::Side(side) = subject {
+            self.back.insert(*side, self.now);
+        }
         true
     }
 
@@ -466,6 +514,74 @@ mod tests {
         }
     }
 
+    /// How many lines there are of 15 types of a side, and of an object, that fail like this for so many seconds.
+    fn lines(report: &mut Report, side: Side, error: &Error, seconds: u64) -> usize {
+        let types = (0..15).map(|index| Subject::Thing(side, Topic::Watch, format!("type{index}")));
+        let all: Vec<Subject> = types.chain([Subject::object(side, "ConfigMap/a/b".into())]).collect();
+        let mut lines = 0;
+        for _ in 0..=seconds {
+            lines += all.iter().filter(|subject| fails(report, subject, error)).count();
+            report.it_is(report.now + Duration::from_secs(1));
+        }
+        let recovered = all.iter().filter(|subject| report.works(subject)).count();
+        assert_eq!((recovered, report.failing()), (all.len(), 0));
+        lines
+    }
+
+    fn answer(code: u16, message: &str) -> Error {
+        let body = serde_json::json!({"kind": "Status", "reason": "x", "message": message});
+        Error::from_answer(code, None, body.to_string().as_bytes())
+    }
+
+    #[test]
+    fn what_a_server_refuses_while_it_starts_is_part_of_the_outage_unless_it_lasts() {
+        let role = "x is forbidden: User \"u\" cannot list resource \"x\" in API group \"\" at the cluster scope";
+        let paths = "the request has been made before all known HTTP paths have been installed";
+        for (error, seconds, expected) in [
+            (answer(403, role), 5, 0),
+            (answer(503, paths), 5, 0),
+            (answer(404, "the server could not find the requested resource"), 5, 0),
+            (answer(500, "etcdserver: leader changed"), 5, 0),
+            (answer(403, role), 25, 1),
+            (answer(503, paths), 25, 16),
+            (answer(422, "invalid"), 0, 16),
+        ] {
+            for is_back in [true, false] {
+                let mut report = Report::new(Instant::now());
+                let side = Subject::Side(Side::Edge);
+                if is_back {
+                    assert!(fails(&mut report, &side, &Error::Unreachable("refused".into())));
+                    assert!(report.works(&side));
+                }
+                let expected = match error.status().map(|status| status.code) {
+                    _ if is_back => expected,
+                    Some(403) => 1,
+                    _ => 16,
+                };
+                let found = lines(&mut report, Side::Edge, &error, seconds);
+                assert_eq!(found, expected, "{error} {seconds} {is_back}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_side_that_is_back_says_nothing_of_the_other_one() {
+        let mut report = Report::new(Instant::now());
+        let side = Subject::Side(Side::Edge);
+        fails(&mut report, &side, &Error::Unreachable("refused".into()));
+        report.works(&side);
+        assert_eq!(lines(&mut report, Side::Hub, &answer(500, "no"), 0), 16);
+    }
+
+    #[test]
+    fn a_server_that_is_busy_is_news_once_that_lasts() {
+        for (seconds, expected) in [(0, 0), (20, 0), (40, 16)] {
+            let mut report = Report::new(Instant::now());
+            let busy = answer(429, "too many requests, please try again later");
+            assert_eq!(lines(&mut report, Side::Hub, &busy, seconds), expected, "{seconds}");
+        }
+    }
+
     #[test]
     fn something_else_than_an_api_is_one_failure_of_its_side() {
         let mut report = Report::new(Instant::now());
@@ -478,8 +594,8 @@ mod tests {
         let thing = |name: &str| Subject::object(Side::Hub, name.to_owned());
         assert!(report.failed(thing("a"), "reading", &page, from));
         assert!(!report.failed(thing("b"), "reading", &Error::BadAnswer("html".into()), from));
-        let busy = Error::from_answer(429, None, br#"{"kind":"Status","reason":"TooManyRequests"}"#);
-        assert!(report.failed(thing("b"), "reading", &busy, from), "that is an API");
+        let broken = Error::from_answer(500, None, br#"{"kind":"Status","reason":"InternalError"}"#);
+        assert!(report.failed(thing("b"), "reading", &broken, from), "that is an API");
         assert!(report.works(&Subject::Stranger(Side::Hub)));
         assert_eq!(report.failing(), 1);
     }

@@ -13,7 +13,7 @@ use crate::support::story::{SOON, arrives, leaves};
 use crate::support::{Pair, PairOptions, ServerOptions, Syncer, eventually, holds_throughout, lines};
 
 /// More than the longest back-off of a source.
-const RECOVERED: Duration = Duration::from_secs(90);
+pub(crate) const RECOVERED: Duration = Duration::from_secs(90);
 
 #[tokio::test]
 async fn a_gateway_that_answers_for_one_type_is_not_the_side_and_one_that_answers_for_all_is() {

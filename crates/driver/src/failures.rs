@@ -98,7 +98,7 @@ impl<S: Failing> Failures<S> {
     /// have.
     pub fn fails(&mut self, subject: &S, kind: u32, reason: Option<&str>, now: Instant) -> Option<Line> {
         let is_thing = subject.is_thing();
-        let (is_news, line) = self.goes_on(subject, kind, now);
+        let (is_news, line) = self.goes_on(subject, Some(kind), now);
         let reason = reason.map(|reason| hash(subject.side(), reason));
         self.move_to(subject, reason);
         let shared = reason.and_then(|reason| self.shared.get_mut(&reason));
@@ -122,26 +122,48 @@ impl<S: Failing> Failures<S> {
         Some(line)
     }
 
-    /// A streak begins or continues. Returns whether that is news, and which line it gets.
-    fn goes_on(&mut self, subject: &S, kind: u32, now: Instant) -> (bool, Line) {
+    /// Something fails in a way that may soon pass, so that it has no line yet.
+    pub fn fails_for_now(&mut self, subject: &S, now: Instant) {
+        self.goes_on(subject, None, now);
+    }
+
+    /// How long something fails that fails now.
+    pub fn lasts(&self, subject: &S, now: Instant) -> Option<Duration> {
+        let streak = self.streaks.get(subject).filter(|streak| streak.paused.is_none())?;
+        Some(now.duration_since(streak.fails_since))
+    }
+
+    /// A streak begins or continues, with a failure of this kind, if it may have a line. Returns whether that is news, and
+    /// which line it gets.
+    fn goes_on(&mut self, subject: &S, kind: Option<u32>, now: Instant) -> (bool, Line) {
         let known = self.streaks.get_mut(subject).filter(|streak| !is_over(streak, now));
         let Some(streak) = known else {
             self.streaks.insert(subject.clone(), Streak::begin(kind, now));
             self.count += 1;
             return (true, Line::News);
         };
+        if streak.paused.take().is_some() {
+            self.count += 1;
+            streak.returns_at(now);
+        }
+        let Some(kind) = kind else {
+            return (false, Line::News);
+        };
         // One outage shows in different errors: refused, reset, timed out. If it lasts, the later one says more: the
         // connection was cut, and since then the proxy refuses it.
         let may_be_news = subject.is_thing() || streak.is_quiet_for(LASTING, now);
         let is_news = may_be_news && streak.is_news(kind, now);
-        if streak.paused.take().is_none() {
+        if !streak.is_counted_as_return() {
             return (is_news, Line::News);
         }
-        self.count += 1;
-        streak.returns = streak.returns.saturating_add(1);
         let most = most_returns(subject);
         let line = if streak.returns == most { Line::Last } else { Line::News };
-        (is_news || streak.returns <= most, line)
+        let is_due = is_news || streak.returns <= most;
+        if is_due {
+            // It is news of this outage, whatever its error becomes.
+            streak.last = now;
+        }
+        (is_due, line)
     }
 
     /// Something does not fail any more. Returns its streak, if it failed.
@@ -154,8 +176,9 @@ impl<S: Failing> Failures<S> {
         self.steady_due.get_or_insert(now + STEADY);
         let streak = self.streaks.get_mut(subject)?;
         streak.paused = Some(now);
+        let has_line = streak.is_logged && !streak.has_returned;
         Some(Ended {
-            is_logged: streak.is_logged && streak.returns < most_returns(subject),
+            is_logged: has_line && streak.returns < most_returns(subject),
             lasted: streak.lasted(now),
         })
     }
@@ -476,6 +499,50 @@ mod tests {
             tokio::time::advance(STEADY).await;
         }
         assert!(failures.steady(now()).is_empty(), "its end was logged");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_may_soon_pass_has_a_line_once_it_lasts_and_only_then_one_at_its_end() {
+        let second = Duration::from_secs(1);
+        for has_failed_before in [false, true] {
+            let mut failures = Failures::default();
+            if has_failed_before {
+                assert!(fails(&mut failures, 1, None));
+                assert!(ends(&mut failures, 1));
+                tokio::time::advance(60 * second).await;
+            }
+            for _ in 0..5 {
+                failures.fails_for_now(&thing(1), now());
+                assert_eq!(
+                    (failures.count(), failures.lasts(&thing(1), now())),
+                    (1, Some(0 * second))
+                );
+                assert!(!ends(&mut failures, 1));
+                tokio::time::advance(second).await;
+            }
+            failures.fails_for_now(&thing(1), now());
+            tokio::time::advance(second).await;
+            assert_eq!(failures.lasts(&thing(1), now()), Some(second));
+            assert!(fails(&mut failures, 1, None), "it lasts");
+            assert!(!fails(&mut failures, 1, None));
+            let ended = failures.ends(&thing(1), now()).unwrap();
+            assert_eq!(ended.is_logged, !has_failed_before, "it has come and gone");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_that_has_returned_has_one_line_whatever_its_error_becomes() {
+        let mut failures = Failures::default();
+        let side = Subject::Side(Side::Edge);
+        let mut lines = Vec::new();
+        for _ in 0..3 {
+            for kind in [1, 2, 1] {
+                lines.push(failures.fails(&side, kind, None, now()).is_some());
+            }
+            tokio::time::advance(LASTING).await;
+            assert!(failures.ends(&side, now()).unwrap().is_logged);
+        }
+        assert_eq!(lines, [true, false, false].repeat(3));
     }
 
     #[test]

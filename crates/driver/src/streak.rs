@@ -16,16 +16,20 @@ const RARELY: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 pub(super) struct Streak {
     since: Instant,
+    /// The same since it last returned.
+    pub(super) fails_since: Instant,
     /// The kinds that were logged last, the newest first; 0 where there was none.
     logged: [u32; KINDS],
     /// When the last of them was logged.
-    last: Instant,
+    pub(super) last: Instant,
     /// It has had a line, so that its end is to have one.
     pub(super) is_logged: bool,
     /// Since when it works again, if it does. Should it fail soon, the streak continues.
     pub(super) paused: Option<Instant>,
     /// How often it has continued after a pause.
     pub(super) returns: u8,
+    /// It has continued after a pause, which is not counted yet: that may soon pass.
+    pub(super) has_returned: bool,
     /// The reason that it has in common with others, if any, and whether it has the line for all of them.
     pub(super) shared: Option<(u64, bool)>,
     /// The common reasons for which it has had the line, the newest first; 0 where there was none. It may fail for
@@ -34,20 +38,39 @@ pub(super) struct Streak {
 }
 
 impl Streak {
-    /// A streak that begins with this kind of failure.
-    pub(super) fn begin(kind: u32, now: Instant) -> Self {
+    /// A streak that begins with this kind of failure, or with one that has no line.
+    pub(super) fn begin(kind: Option<u32>, now: Instant) -> Self {
         let mut logged = [0; KINDS];
-        logged[0] = kind;
+        logged[0] = kind.unwrap_or_default();
         Self {
             since: now,
+            fails_since: now,
             logged,
             last: now,
             is_logged: false,
             paused: None,
             returns: 0,
+            has_returned: false,
             shared: None,
             said: [0; KINDS],
         }
+    }
+
+    /// It continues after a pause. What has never had a kind of failure begins again.
+    pub(super) fn returns_at(&mut self, now: Instant) {
+        self.fails_since = now;
+        if self.logged == [0; KINDS] {
+            self.since = now;
+        } else {
+            self.has_returned = true;
+        }
+    }
+
+    /// Counts that it has continued after a pause. False if it has not, or that is counted.
+    pub(super) fn is_counted_as_return(&mut self) -> bool {
+        let has_returned = std::mem::take(&mut self.has_returned);
+        self.returns = self.returns.saturating_add(u8::from(has_returned));
+        has_returned
     }
 
     /// True if it has had the line for this common reason.
@@ -164,7 +187,7 @@ mod tests {
     #[test]
     fn a_kind_that_was_logged_is_never_logged_again_in_turn_with_others() {
         let begin = Instant::now();
-        let mut streak = Streak::begin(1, begin);
+        let mut streak = Streak::begin(Some(1), begin);
         let mut lines = 0;
         for second in 0..86_400 {
             let kind = second % 3 + 1;
@@ -176,7 +199,7 @@ mod tests {
     #[test]
     fn however_many_kinds_there_are_a_streak_has_few_lines_and_a_new_one_still_has_one() {
         let begin = Instant::now();
-        let mut streak = Streak::begin(1, begin);
+        let mut streak = Streak::begin(Some(1), begin);
         let lines = (1..3600_u32).filter(|&kind| streak.is_news(kind, begin + Duration::from_secs(kind.into())));
         assert_eq!(lines.count(), KINDS - 1);
         assert!(streak.is_news(5000, begin + RARELY + Duration::from_secs(3)));
