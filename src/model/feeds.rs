@@ -15,6 +15,14 @@ use crate::side::Side;
 use crate::sync::meta::Meta;
 
 impl Feed {
+    /// The type whose objects it reads, if it is one of a type.
+    fn type_id(self) -> Option<TypeId> {
+        match self {
+            Self::Origins(type_id, _) | Self::Copies(type_id, _) | Self::Unlabelled(type_id) => Some(type_id),
+            Self::Configs(_) | Self::Crds(_) | Self::HubNamespaces => None,
+        }
+    }
+
     /// Lets the handler of this feed do something.
     fn handle<R>(self, act: impl FnOnce(&dyn Handler) -> R) -> R {
         match self {
@@ -47,23 +55,24 @@ impl Model {
             }
             SourceEvent::Object(object) => {
                 let result = feed.handle(|handler| handler.object(self, id, object));
-                self.note_unreadable(feed, result);
+                self.note_unreadable(id, feed.side(), result);
             }
             SourceEvent::Unchanged(object) => {
                 let meta = self.meta_at(feed.side(), &object);
                 let result = meta.map(|meta| feed.handle(|handler| handler.unchanged(self, id, meta)));
-                self.note_unreadable(feed, result);
+                self.note_unreadable(id, feed.side(), result);
             }
             SourceEvent::Gone(last) => {
                 let meta = self.meta_at(feed.side(), &last);
                 let result = meta.map(|meta| feed.handle(|handler| handler.gone(self, id, &meta, last)));
-                self.note_unreadable(feed, result);
+                self.note_unreadable(id, feed.side(), result);
             }
             SourceEvent::Complete(versions) => {
                 if let Some(source) = self.sources.get_mut(&id) {
                     source.settled = true;
                     source.listing = false;
                 }
+                self.all_is_readable(id, false);
                 feed.handle(|handler| handler.listed(self, id, versions));
                 if versions.are_behind_others() {
                     self.side_may_have_lost(feed.side(), versions.list);
@@ -81,10 +90,33 @@ impl Model {
     }
 
     /// An event without readable metadata names nothing that could be acted on. No API server sends one.
-    fn note_unreadable(&mut self, feed: Feed, result: Result<(), Error>) {
-        if let Err(error) = result {
-            let subject = Subject::Thing(feed.side(), Topic::Unreadable, String::new());
-            self.fails(subject, "reading", &error);
+    fn note_unreadable(&mut self, id: SourceId, side: Side, result: Result<(), Error>) {
+        let Err(error) = result else { return };
+        if let Some(source) = self.sources.get_mut(&id) {
+            source.unreadable_in = source.list;
+        }
+        self.fails(unreadable(side), "reading", &error);
+    }
+
+    /// A source has listed everything, or ends: what it could not read before is not there any more. Nothing at the side
+    /// fails for that, unless another source has met such an object.
+    pub(super) fn all_is_readable(&mut self, id: SourceId, is_over: bool) {
+        let Some(source) = self.sources.get_mut(&id).filter(|source| source.unreadable_in != 0) else {
+            return;
+        };
+        if !is_over && source.unreadable_in == source.list {
+            return;
+        }
+        source.unreadable_in = 0;
+        let side = source.feed.side();
+        let mut all = self.sources.values();
+        if all.any(|other| other.feed.side() == side && other.unreadable_in != 0) {
+            return;
+        }
+        if is_over {
+            self.report.clear(&unreadable(side));
+        } else {
+            self.report.works(&unreadable(side));
         }
     }
 
@@ -123,6 +155,9 @@ impl Model {
             }
             return;
         }
+        if self.fails_in_vain(id, feed, error) {
+            return;
+        }
         if error.is_type_not_served() {
             self.type_vanished(id, side);
         }
@@ -130,6 +165,24 @@ impl Model {
             source.fails = true;
         }
         self.fails(Subject::Thing(side, Topic::Watch, thing), "watching", error);
+    }
+
+    /// True for a source that fails and is read only for the copies that may be left of a type which no config selects, if
+    /// that is no failure: there can be none, or its side does not allow to read them, so that they are preserved.
+    fn fails_in_vain(&mut self, id: SourceId, feed: Feed, error: &Error) -> bool {
+        let type_id = feed.type_id();
+        let Some(type_id) = type_id.filter(|id| self.types.get(id).is_some_and(|state| !state.plan.selected)) else {
+            return false;
+        };
+        self.drop_type_without_copies(type_id);
+        let Some((side, thing)) = self.source_name(id).filter(|_| error.is_forbidden()) else {
+            return !self.sources.contains_key(&id);
+        };
+        if let Some(subject) = self.source_does_not_fail(id) {
+            self.report.clear(&subject);
+        }
+        self.report.leaves_unread(side, &thing, error);
+        true
     }
 
     /// True if another source fails that has the same name in the log: of the same type at the same side, in one
@@ -152,6 +205,11 @@ impl Model {
         }
         Some((source.feed.side(), name))
     }
+}
+
+/// Some object of a side that has no readable metadata.
+fn unreadable(side: Side) -> Subject {
+    Subject::Thing(side, Topic::Unreadable, String::new())
 }
 
 /// Configs of a kind at the hub.

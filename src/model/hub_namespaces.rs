@@ -144,9 +144,20 @@ impl Model {
         }
     }
 
-    /// Watches the namespaces of ours as long as anything is upsynced.
+    /// Watches the namespaces of ours as long as anything is upsynced, or some of them are left. Whether there are any is not
+    /// asked for ever where the hub does not say it.
     pub(super) fn watch_hub_namespaces(&mut self) {
         let upsyncs = self.types.values().any(|state| state.plan.direction == Direction::Up);
+        if !upsyncs && !self.hub_namespaces.are_left() {
+            let fails = |id: &SourceId| self.sources.get(id).is_some_and(|source| source.fails);
+            if let Some(id) = self.hub_namespaces.source.take_if(|id| fails(id)) {
+                self.end_source(id);
+                for namespace in std::mem::take(&mut self.hub_namespaces.failing) {
+                    self.report.clear(&keeping(&namespace));
+                }
+            }
+            return;
+        }
         if upsyncs && self.hub_namespaces.source.is_none() {
             let reading = Reading {
                 resource: ResourceType::namespaces(),

@@ -10,6 +10,7 @@ use kube_lite::{Error, ObjectName};
 
 use super::handler::Handler;
 use super::inventory::Held;
+use super::replan::synced_type;
 use super::{AtHand, Key, Model, Task, TypeId};
 use crate::plan::{Direction, Selection};
 use crate::report::LeftOut;
@@ -413,6 +414,7 @@ impl Model {
             return;
         }
         state.copies_listed = true;
+        self.record.has_listed(&synced_type(&state.plan));
         state.ends.are_listed();
         let former_copies = state.former_copies();
         let mut out_of_sync = state.inventory.copies_listed(list, covers, versions.list);

@@ -384,10 +384,12 @@ impl Model {
             return;
         };
         let may_have_copies = state.inventory.may_have_ours() || !state.ends.is_empty();
-        if state.plan.selected || !state.copies_listed || may_have_copies {
+        let dropped = synced_type(&state.plan);
+        let cannot_be_listed = !state.copies_listed && self.has_listed_copies(state);
+        let are_known = state.copies_listed || cannot_be_listed && self.record.never_had_copies(&dropped);
+        if state.plan.selected || !are_known || may_have_copies {
             return;
         }
-        let dropped = synced_type(&state.plan);
         self.drop_type(type_id);
         self.drop_finished(&dropped);
         if dropped.direction == Direction::Up && self.hub_namespaces.are_left() {

@@ -71,6 +71,8 @@ pub(super) struct SourceState {
     pub(super) settled: bool,
     /// It has reported that it cannot read, and not since then that it can.
     pub(super) fails: bool,
+    /// The last list in which, or after which, it has reported an object without readable metadata; 0 for none.
+    pub(super) unreadable_in: Generation,
     /// The version that the server is known to have reached before this source began.
     pub(super) known: u64,
     /// The version up to which it has reported everything: that of its last complete list, or of what its watch has
@@ -134,6 +136,7 @@ impl Model {
             covers: Covers::Everything,
             settled: false,
             fails: false,
+            unreadable_in: 0,
             known: self.known_version(feed),
             reached: 0,
             outdated: BTreeMap::new(),
@@ -321,6 +324,7 @@ impl Model {
 
     /// Ends a source, and keeps what was logged about it.
     pub(super) fn remove_source(&mut self, id: SourceId) {
+        self.all_is_readable(id, true);
         if self.sources.remove(&id).is_some() {
             self.effects.push(Effect::End(id));
         }

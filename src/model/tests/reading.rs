@@ -386,3 +386,27 @@ fn an_unreadable_object_is_reported() {
     bench.source_says(copies, SourceEvent::Object(Bytes::from_static(b"[]")));
     assert_eq!(bench.model.report.failing(), 1);
 }
+
+#[test]
+fn an_object_without_metadata_fails_until_its_source_has_listed_all_or_ends() {
+    for is_listed in [true, false] {
+        let mut bench = Bench::listed();
+        let origins = bench.origins();
+        let unreadable = || SourceEvent::Object(Bytes::from_static(b"[]"));
+        bench.tell(Event::Source(origins, unreadable()));
+        assert_eq!(bench.model.report.failing(), 1);
+        let copies = bench.copies();
+        bench.list(copies, &[], 2);
+        assert_eq!(bench.model.report.failing(), 1, "another source, of another side");
+        if is_listed {
+            bench.source_says(origins, SourceEvent::Begin(Covers::Everything));
+            bench.tell(Event::Source(origins, unreadable()));
+            bench.completes(origins, 3);
+            assert_eq!(bench.model.report.failing(), 1, "it is still there");
+            bench.list(origins, &[], 4);
+        } else {
+            bench.config_says(&config("all", &json!({})));
+        }
+        assert_eq!(bench.model.report.failing(), 0, "{is_listed}");
+    }
+}

@@ -522,3 +522,72 @@ fn a_type_that_is_gone_is_reported_once_and_not_for_each_of_its_objects() {
     bench.fail(Side::Edge, not_served());
     assert_eq!(bench.model.report.failing(), 1, "it cannot be that the type is there");
 }
+
+/// What an API server says of a permission that is missing.
+fn may_not_list(resource: &str) -> Error {
+    let message = format!("{resource} is forbidden: User \"x\" cannot list resource \"{resource}\" in API group \"\"");
+    answer(403, "Forbidden", &message)
+}
+
+#[test]
+fn a_type_that_may_not_be_listed_and_that_nothing_selects_any_more_fails_no_longer() {
+    for had_copies_before in [true, false] {
+        for side in [Side::Hub, Side::Edge] {
+            let mut bench = Bench::new();
+            if had_copies_before {
+                bench.world.keep(&json!({"types": "/v1/configmaps\n"}));
+            }
+            bench.run();
+            bench.select(&["configmaps"]);
+            bench.pass(SECOND);
+            let copies = bench.copies();
+            let source = match side {
+                Side::Hub => {
+                    bench.list_all(1);
+                    bench.origins()
+                }
+                Side::Edge => copies,
+            };
+            bench.breaks(source, may_not_list("configmaps"));
+            assert_eq!(bench.model.report.failing(), 1, "{side} {had_copies_before}");
+            bench.config_says(&config("all", &json!({})));
+            if let Some(copies) = bench.copies_of(Side::Edge, "configmaps") {
+                bench.breaks(copies, may_not_list("configmaps"));
+            }
+            assert_eq!(bench.model.report.failing(), 0, "{side} {had_copies_before}");
+            let is_read = bench.copies_of(Side::Edge, "configmaps").is_some();
+            let may_be_left = had_copies_before || side == Side::Hub;
+            assert_eq!(is_read, may_be_left, "{side} {had_copies_before}");
+            bench.pass(SECOND);
+            let is_named = bench
+                .world
+                .kept
+                .types
+                .iter()
+                .any(|known| known.resource == "configmaps");
+            assert_eq!(is_named, may_be_left, "{side} {had_copies_before}");
+        }
+    }
+}
+
+#[test]
+fn what_is_left_of_a_type_is_still_searched_for_where_its_side_fails_in_another_way() {
+    let mut bench = Bench::new();
+    bench.world.keep(&json!({"types": "/v1/configmaps\n"}));
+    bench.run();
+    bench.configure(&[config("all", &json!({}))]);
+    let copies = bench.copies();
+    bench.breaks(copies, broken());
+    assert_eq!(bench.model.report.failing(), 1);
+    bench.list(copies, &[], 1);
+    bench.pass(SECOND);
+    assert_eq!(bench.model.report.failing(), 0);
+    assert!(
+        bench
+            .world
+            .kept
+            .types
+            .iter()
+            .all(|known| known.resource != "configmaps")
+    );
+}

@@ -493,3 +493,18 @@ fn a_namespace_that_could_not_be_made_fails_as_long_as_it_is_needed() {
     bench.run();
     assert_eq!(bench.model.report.failing(), 1);
 }
+
+#[test]
+fn namespaces_that_may_not_be_listed_fail_only_as_long_as_something_is_upsynced() {
+    let mut bench = Bench::new();
+    bench.run();
+    bench.configure(&[config("all", &upsync(&["field"]))]);
+    let namespaces = bench.source(Feed::HubNamespaces);
+    bench.breaks(namespaces, forbidden());
+    assert_eq!(bench.model.report.failing(), 1);
+    bench.config_says(&config("all", &json!({})));
+    bench.list_all(1);
+    bench.pass(SECOND);
+    assert_eq!(bench.model.report.failing(), 0);
+    assert!(!bench.world.sources.contains_key(&namespaces));
+}
