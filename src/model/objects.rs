@@ -175,7 +175,9 @@ impl Model {
         let Some(desired) = desired else {
             state.inventory.unselected_at_origin(name, list);
             state.inventory.origin_seen_at(name, meta.version_number());
-            if !is_copy && selection != Selection::None && Desired::is_led_astray(&origin, &copy, selection, meta) {
+            let may_be_led_astray = !is_copy && selection != Selection::None;
+            let is_own = state.is_record(name);
+            if may_be_led_astray && Desired::is_led_astray(&origin, &copy, selection, object, is_own)? {
                 let side = state.plan.direction.origin();
                 self.report
                     .name_is_never_synced(side, &origin.for_people(), &copy.for_people());

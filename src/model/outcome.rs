@@ -69,7 +69,12 @@ impl Model {
             }
             Ending::Skipped(Why::Conflict(owner)) => {
                 state.inventory.failed(name, LeftOpen::Unsure);
-                self.report.conflict(side, &object, owner.as_deref());
+                self.report.conflict(side, &object, owner.as_deref(), false);
+                return queue::Done::Retry(None);
+            }
+            Ending::Skipped(Why::Kept) => {
+                state.inventory.failed(name, LeftOpen::Unsure);
+                self.report.conflict(side, &object, None, true);
                 return queue::Done::Retry(None);
             }
             Ending::Skipped(Why::NameTaken(others)) => {

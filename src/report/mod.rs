@@ -154,15 +154,20 @@ impl Report {
     }
 
     /// Logs that somebody else's object is in the place of a copy, if that is new. `owner` is the sync target of the
-    /// syncer that owns it, if that is known.
-    pub fn conflict(&mut self, side: Side, object: &str, owner: Option<&str>) {
+    /// syncer that owns it, if that is known. One that `is_kept` is what its side makes for itself, and makes again.
+    pub fn conflict(&mut self, side: Side, object: &str, owner: Option<&str>, is_kept: bool) {
         let subject = Subject::object(side, object.to_owned());
-        let why = format!("somebody else's object has its name owner={owner:?}");
+        let why = format!("somebody else's object has its name owner={owner:?} kept={is_kept}");
         let kind = failures::kind_of_words(&why);
         if self.failures.fails(&subject, kind, None, self.now).is_none() {
             return;
         }
         let advice = match owner {
+            None if is_kept => {
+                "take it out of the config, or let a conversion give it another name; what is there belongs to that side \
+                 and has to stay"
+                    .to_owned()
+            }
             Some(owner) => format!(
                 "take it out of one of the two configs; if the other syncer is gone for good, start this one with \
                  --former-sync-target-uid={owner}"
@@ -171,6 +176,7 @@ impl Report {
         };
         let message = match owner {
             Some(_) => "not synced, because the syncer of another sync target has made the object that is there",
+            None if is_kept => "not synced, because an object of that name is there that its side keeps for itself",
             None => "not synced, because an object of that name is there that the syncer has not made",
         };
         let owner = owner.unwrap_or_default();

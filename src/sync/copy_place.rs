@@ -6,16 +6,26 @@ use kube_lite::read::{at_least, not_older, read_metadata};
 use kube_lite::{Cluster, Content, Error, qualified};
 use serde::Deserialize;
 
-use super::job::{Job, Seen};
+use super::job::{Job, Seen, Why};
 use super::meta::Meta;
 use super::object::{Address, Desired};
-use super::ownership::{CopyState, Marked};
+use super::ownership::{Copy, CopyState, Marked};
 use super::read::created_meanwhile;
 
 /// The metadata of what is in the copy's place now; `None` if there is nothing.
 pub(super) async fn read_meta(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Error> {
     let Address { resource, name } = &job.copy_at;
     read_metadata(copies, resource, name).await
+}
+
+/// Why what is in the copy's place is not touched: its side keeps it for itself, or it is somebody else's, as of the syncer
+/// of the sync target `owner`.
+pub(super) fn in_its_place(copy: Copy, owner: Option<String>) -> Why {
+    if copy.kept && copy.state != CopyState::Anothers {
+        Why::Kept
+    } else {
+        Why::Conflict(owner)
+    }
 }
 
 /// The copy of the job's origin, as it is now; `None` if there is none, whatever else is in its place.
@@ -118,5 +128,32 @@ pub(super) async fn confirm_gone(copies: &Cluster, job: &Job) -> Result<Option<M
     match copies.find(resource, name).await? {
         (true, _) => created_meanwhile(copies, &job.copy_at).await.map(Some),
         (false, version) => at_least(version, job.copy_version).map(|()| None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_side_keeps_for_itself_is_in_the_way_without_an_owner_that_could_be_asked() {
+        let there = |state, kept| Copy {
+            state,
+            kept,
+            ..Copy::default()
+        };
+        let another = Some("site-8".to_owned());
+        for (copy, owner, expected) in [
+            (there(CopyState::Foreign, false), None, Why::Conflict(None)),
+            (there(CopyState::Foreign, true), None, Why::Kept),
+            (there(CopyState::Ours, true), None, Why::Kept),
+            (
+                there(CopyState::Anothers, true),
+                another.clone(),
+                Why::Conflict(another),
+            ),
+        ] {
+            assert_eq!(in_its_place(copy, owner), expected, "{copy:?}");
+        }
     }
 }

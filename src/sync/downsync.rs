@@ -12,7 +12,7 @@ use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType};
 use serde_json::json;
 
 use super::conflicting;
-use super::copy_place::{other_origin_of, read_meta};
+use super::copy_place::{in_its_place, other_origin_of, read_meta};
 use super::emptied;
 use super::job::{Change, Ending, Failure, Job, Outcome, Why, done, done_with, failed, left};
 use super::left_to_others;
@@ -117,12 +117,12 @@ pub(super) async fn bring(hub: &Cluster, edge: &Rc<Cluster>, job: &Job, desired:
             }
             Action::Apply { adopted } => apply(hub, edge, job, desired, (&standing, adopted)).await,
             Action::MarkCreateOnly => mark_create_only(edge, job).await.map_err(failed(Side::Edge, "marking")),
-            Action::Conflict => Ok(done(Why::Conflict(standing.sync_target.take()), None)),
+            Action::Conflict => Ok(done(in_its_place(copy, standing.sync_target.take()), None)),
             Action::Leave(why) => Ok(left(why)),
         };
         let has_changed = match &brought {
             // It may have been deleted since, or belong to another syncer now, and nothing reports what is not ours.
-            Ok(outcome) => matches!(outcome.ending, Ending::Skipped(Why::Conflict(_))) && reads == 0,
+            Ok(outcome) => matches!(outcome.ending, Ending::Skipped(Why::Conflict(_) | Why::Kept)) && reads == 0,
             Err(failure) if failure.error.missing_namespace().is_some() && may_need_namespace => {
                 may_need_namespace = false;
                 if recreate_namespace(hub, edge, job.copy_at.name.namespace()).await? {

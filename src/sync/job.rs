@@ -35,6 +35,8 @@ pub enum Why {
     /// Somebody else's object is in the copy's place. It is read again from time to time. If another syncer has made it,
     /// its sync target.
     Conflict(Option<String>),
+    /// What is in the copy's place is what its side keeps for itself. It is read again from time to time.
+    Kept,
     /// A copy of ours that was made of another origin is in the copy's place, and is that one's as long as it is there: that
     /// origin. It is read again from time to time.
     NameTaken(String),

@@ -155,17 +155,33 @@ impl Desired {
         Ok(Some(desired))
     }
 
-    /// True if the origin gets no copy because a conversion gives it the name or kind of an object that is never synced.
-    pub fn is_led_astray(origin: &Address, copy: &Address, selection: Selection, meta: &Meta) -> bool {
-        let is_converted = origin.name != copy.name || origin.resource.kind != copy.resource.kind;
+    /// True if the origin gets no copy because a conversion gives it the name or kind of an object that is never synced, or
+    /// that the syncer keeps for itself, if `is_own`.
+    pub fn is_led_astray(
+        origin: &Address,
+        copy: &Address,
+        selection: Selection,
+        object: &[u8],
+        is_own: bool,
+    ) -> Result<bool, Error> {
+        if origin.name == copy.name && origin.resource.kind == copy.resource.kind {
+            return Ok(false);
+        }
+        let meta = Meta::parse(object)?;
+        let top: BTreeMap<String, &RawValue> = serde_json::from_slice(object).map_err(|error| no_object(&error))?;
+        let secret_type = type_of(&top).unwrap_or_default();
+        let found = kept::Object {
+            secret_type: &secret_type,
+            ..meta.as_kept()
+        };
         let there = kept::Object {
             namespace: copy.name.namespace(),
             name: &copy.name.name,
-            ..meta.as_kept()
+            ..found
         };
-        is_converted
-            && !is_never_synced(&origin.resource, meta, selection)
-            && kept::is_kept(&copy.resource, &there, selection == Selection::Named)
+        let is_named = selection == Selection::Named;
+        Ok(!kept::is_kept(&origin.resource, &found, is_named)
+            && (is_own || kept::is_kept(&copy.resource, &there, is_named)))
     }
 
     /// The fields that are synced.

@@ -434,3 +434,51 @@ fn a_status_that_is_there_and_no_object_cannot_be_returned() {
         assert_eq!(Status::is_no_object(object.as_bytes()), expected, "{object}");
     }
 }
+
+#[test]
+fn a_conversion_that_leads_to_what_is_never_synced_is_known_by_what_the_copy_would_be() {
+    const TOKEN: &str = "kubernetes.io/service-account-token";
+    let address = |group: &str, resource: &str, kind: &str, name: &str| Address {
+        resource: ResourceType {
+            group: group.into(),
+            version: "v1".into(),
+            resource: resource.into(),
+            kind: kind.into(),
+            namespaced: true,
+        },
+        name: ObjectName::new("n", name),
+    };
+    let map = |name| address("", "configmaps", "ConfigMap", name);
+    let secret = |name| address("", "secrets", "Secret", name);
+    let thing = |name| address("g.io", "things", "Thing", name);
+
+    for (origin, copy, kind, is_own, expected) in [
+        (thing("a"), secret("a"), TOKEN, false, true),
+        (
+            thing("a"),
+            secret("a"),
+            "kubernetes.io\\/service-account-token",
+            false,
+            true,
+        ),
+        (thing("a"), secret("a"), "bootstrap.kubernetes.io/token", false, true),
+        (thing("a"), secret("a"), "Opaque", false, false),
+        (map("a"), secret("a"), "", false, false),
+        (map("a"), map("kube-root-ca.crt"), "", false, true),
+        (map("a"), map("edge-syncer-types-x"), "", true, true),
+        (map("edge-syncer-types-x"), map("edge-syncer-types-x"), "", true, false),
+        // It is not synced whatever it is called.
+        (secret("a"), secret("b"), TOKEN, false, false),
+        (secret("a"), secret("b"), "Opaque", false, false),
+        (map("kube-root-ca.crt"), map("b"), "", false, false),
+    ] {
+        let name = &*origin.name.name;
+        let object = format!(r#"{{"metadata":{{"name":"{name}","namespace":"n","uid":"u"}},"type":"{kind}"}}"#);
+        let found = Desired::is_led_astray(&origin, &copy, Selection::Full, object.as_bytes(), is_own);
+        assert_eq!(found, Ok(expected), "{origin:?} {copy:?} {kind}");
+        if expected && !is_own {
+            let desired = Desired::from_origin(Direction::Down, &origin, &copy, Selection::Full, object.as_bytes());
+            assert!(desired.expect("it is an object").is_none());
+        }
+    }
+}

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use kube_lite::{Cluster, Content, Error};
 
 use super::conflicting;
-use super::copy_place::read_meta;
+use super::copy_place::{in_its_place, read_meta};
 use super::job::{Change, Failure, Job, Outcome, Why, done, done_with, failed, left};
 use super::replace::{Replacing, is_ours_alone, make_room};
 use super::retire::end_at_once;
@@ -70,7 +70,7 @@ async fn bring_to(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome
     match decide(job.copy) {
         Action::Create => create(hub, job, desired).await,
         Action::Conflict if job.read_first && job.copy.state == CopyState::Foreign => {
-            Ok(done(Why::Conflict(None), None))
+            Ok(done(in_its_place(job.copy, None), None))
         }
         // It may be gone since, and nothing reports objects without our label; and the log is to name another syncer.
         Action::Conflict => match bring_what_is_there(hub, job, desired).await? {
@@ -136,7 +136,7 @@ async fn bring_what_is_there(hub: &Cluster, job: &Job, desired: &Desired) -> Res
         Action::Conflict | Action::Create => {
             // A copy from which people have removed the other mark still has an owner mark with this sync target.
             let owner = meta.sync_target().filter(|_| copy.state == CopyState::Anothers);
-            done(Why::Conflict(owner.map(str::to_owned)), None)
+            done(in_its_place(copy, owner.map(str::to_owned)), None)
         }
     };
     Ok(Some(outcome))

@@ -6,9 +6,12 @@ use crate::support::Objects;
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::namespace;
 use crate::support::stage::{
-    Stage, cluster_objects, config_map_ref, namespace_ref, select, select_by_kind, stage, stock,
+    Stage, cluster_objects, config_map_ref, namespace_ref, own_group, select, select_by_kind, stage, stock,
 };
-use crate::support::story::{SOON, arrives, becomes, config_map_entry, copy_equals, remains, stays_absent};
+use crate::support::story::{
+    SOON, arrives, becomes, config_map_entry, copy_equals, crd_without_status, drop_crds, install_crd, remains,
+    stays_absent,
+};
 
 in_both_modes!(
     what_each_api_server_keeps_for_itself_stays_as_it_is_there,
@@ -182,8 +185,16 @@ async fn what_is_named_comes_if_a_flag_allows_it(flags: Mode) {
 
 async fn no_conversion_leads_to_what_is_never_synced(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
-    stock(&hub, &shop, &["a", "b", "c", "d"], &json!({"token": "eA=="})).await;
+    stock(&hub, &shop, &["a", "b", "c", "d", "e"], &json!({"token": "eA=="})).await;
     edge.create(&namespace(&shop)).await;
+    let (group, _) = own_group(&shop);
+    let grants = crd_without_status(&group, "grants", true);
+    install_crd(&[&hub, &edge], &grants).await;
+    let (api, kind) = (format!("{group}/v1"), &grants["spec"]["names"]["kind"]);
+    let grant = json!({"apiVersion": api, "kind": kind, "metadata": {"namespace": shop, "name": "f"},
+        "type": "kubernetes.io/service-account-token"});
+    hub.create(&grant).await;
+    let granted = json!({"group": group, "version": "v1", "kind": kind, "namespace": shop, "name": "f"});
     let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
         "metadata": {"namespace": shop, "name": "operator"}, "spec": {"holderIdentity": "operator-0"}});
     edge.create(&lease).await;
@@ -204,11 +215,15 @@ async fn no_conversion_leads_to_what_is_never_synced(flags: Mode) {
                 config_map_ref(&shop, "b"),
                 config_map_ref(&shop, "c"),
                 config_map_ref(&shop, "d"),
+                config_map_ref(&shop, "e"),
+                granted,
             ],
             "conversions": [
                 conversion("a", to("coordination.k8s.io", "Lease", "operator")),
                 conversion("b", to("", "Secret", "token")),
                 conversion("c", to("", "ConfigMap", "kube-root-ca.crt")),
+                conversion("e", to("", "ConfigMap", "edge-syncer-types-x")),
+                {"upstream": granted, "downstream": to("", "Secret", "granted")},
             ],
         }),
     )
@@ -218,10 +233,27 @@ async fn no_conversion_leads_to_what_is_never_synced(flags: Mode) {
     syncer
         .wait_for_log("Lease.coordination.k8s.io is never synced", SOON)
         .await;
-    let astray = format!(
-        "reason=Conflict msg=\"not synced, because a conversion gives it the name of an object that is never synced\" side=hub object=ConfigMap/{shop}/c copy=ConfigMap/{shop}/kube-root-ca.crt"
-    );
-    syncer.wait_for_log(&astray, SOON).await;
+    for (origin, copy) in [
+        (
+            format!("ConfigMap/{shop}/c"),
+            format!("ConfigMap/{shop}/kube-root-ca.crt"),
+        ),
+        (
+            format!("ConfigMap/{shop}/e"),
+            format!("ConfigMap/{shop}/edge-syncer-types-x"),
+        ),
+        (
+            format!("{}/{shop}/f", kind.as_str().expect("it is a name")),
+            format!("Secret/{shop}/granted"),
+        ),
+    ] {
+        let astray = format!(
+            "reason=Conflict msg=\"not synced, because a conversion gives it the name of an object that is never synced\" side=hub object={origin} copy={copy}"
+        );
+        syncer.wait_for_log(&astray, SOON).await;
+    }
+    stays_absent(&edge, "v1", "secrets", &shop, "granted").await;
+    stays_absent(&edge, "v1", "configmaps", &shop, "edge-syncer-types-x").await;
     // The edge's server says that the type of a Secret is immutable.
     let refused = format!("object=Secret/{shop}/token");
     syncer.wait_for_log(&refused, SOON).await;
@@ -235,4 +267,5 @@ async fn no_conversion_leads_to_what_is_never_synced(flags: Mode) {
     }
     let root = edge.get("v1", "configmaps", &shop, "kube-root-ca.crt").await;
     assert!(root.is_none_or(|root| root["data"]["token"].is_null()));
+    drop_crds(&[&hub, &edge], &[&format!("grants.{group}")]).await;
 }

@@ -515,7 +515,7 @@ mod tests {
                 failures.fails_for_now(&thing(1), now());
                 assert_eq!(
                     (failures.count(), failures.lasts(&thing(1), now())),
-                    (1, Some(0 * second))
+                    (1, Some(Duration::ZERO))
                 );
                 assert!(!ends(&mut failures, 1));
                 tokio::time::advance(second).await;
