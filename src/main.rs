@@ -38,6 +38,21 @@ fn main() -> ExitCode {
             }
         }),
         #[cfg(feature = "init")]
+        Ok(Invocation::Init(init)) => {
+            cli::heap::give_memory_back();
+            if let Err(error) = cli::log_as(init.verbosity, init.format) {
+                return cli::fail(&error);
+            }
+            Box::pin(async move {
+                match edge_syncer::init::run(init.settings).await {
+                    Ok(()) => ExitCode::SUCCESS,
+                    Err(error) => cli::fail(error.as_ref()),
+                }
+            })
+        }
+        #[cfg(feature = "init")]
+        Ok(Invocation::Refuse(why)) => return cli::refuse(&why),
+        #[cfg(feature = "init")]
         Ok(Invocation::Render(settings)) => return cli::render(&settings),
         Ok(Invocation::Help(text)) => return cli::print_help(text),
         Ok(Invocation::Print(text)) => return cli::print(&text),

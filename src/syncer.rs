@@ -56,6 +56,7 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         local.spawn_local(serve::serve(
             listener,
             desk.clone(),
+            serve::Pages::All,
             logger::since_1970,
             metrics::render_standby,
         ));
@@ -160,7 +161,7 @@ fn candidacy(settings: &Settings, edge: &Cluster) -> Option<Candidacy> {
     let namespace = settings.own_namespace.as_deref().unwrap_or("default");
     Some(Candidacy {
         lease_duration: settings.lease_duration?,
-        edge: Rc::new(edge.unlimited()),
+        server: Rc::new(edge.unlimited()),
         lease: ObjectName::new(namespace, &lease_name(&settings.sync_target_uid)),
         identity: leader::new_identity(&settings.host_name),
         clock: logger::time_of_day_in_micros,

@@ -38,9 +38,13 @@ pub(super) enum Command {
     Completion(super::pages::Shell),
     #[cfg(feature = "admin")]
     Manual,
-    /// `init` without a command of its own.
     #[cfg(feature = "init")]
-    Init,
+    InitHelp,
+    #[cfg(feature = "init")]
+    InitRun(Box<super::init_flags::Init>),
+    /// `init` cannot run so.
+    #[cfg(feature = "init")]
+    InitRefused(String),
     #[cfg(feature = "init")]
     RenderHelp,
     #[cfg(feature = "init")]

@@ -65,7 +65,7 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
                 #[cfg(feature = "admin")]
                 Some("prep") => Command::PrepHelp,
                 #[cfg(feature = "init")]
-                Some("init") => Command::RenderHelp,
+                Some("init") => Command::InitHelp,
                 Some(other) => return Err(unknown_command(other)),
             },
             _ if klog.take(arg, &mut rest)? => continue,

@@ -36,7 +36,7 @@ macro_rules! pages_line {
 #[cfg(feature = "init")]
 macro_rules! init_line {
     () => {
-        "  init render print the objects that an InitTarget of kcp gives a workspace (edge-syncer init render --help)\n"
+        "  init        initialize workspaces of kcp, in place of its init-agent (edge-syncer init --help)\n"
     };
 }
 #[cfg(not(feature = "init"))]
@@ -157,9 +157,50 @@ The flags and the environment of run are taken too:
 
 ";
 
-/// The help of `init` and of its only command.
+/// The help of `init`.
 #[cfg(feature = "init")]
 pub(super) const INIT: &str = "\
+Usage: edge-syncer init --config-workspace=WORKSPACE [flags]
+       edge-syncer init render ...
+
+Initializes workspaces of kcp in place of its init-agent: creates in each workspace that waits what the InitTargets of its
+type want, and takes the initializer off. Runs until stopped by SIGTERM or SIGINT.
+
+Flags:
+  --config-workspace WORKSPACE
+                              workspace with the InitTargets: its path, its cluster id, or the path of a virtual workspace,
+                              which begins with a slash (required)
+  --kubeconfig FILE           kubeconfig of kcp; /clusters/... at the end of its server is not used (default: $KUBECONFIG,
+                              then the service account of the pod, then ~/.kube/config)
+  --init-target-selector SELECTOR
+                              label selector of the InitTargets that are served (default: all)
+  --enable-leader-election    work only while holding a Lease, so that of several agents one is active (also =true, =false)
+  --leader-election-namespace NAMESPACE
+                              namespace of the Lease in the config workspace (required with it)
+  --metrics-address ADDRESS   where /metrics is served; 0 for nowhere (default: 127.0.0.1:8085)
+  --health-address ADDRESS    where /healthz and /readyz are served; 0 for nowhere (default: nowhere)
+  --log-format FORMAT         JSON, or Console for text (default: JSON)
+  --log-debug                 log more (also =true, =false)
+
+Others:
+  -h, --help                  print this text
+  -V, --version               print the version
+
+Commands:
+  render                      print the objects that an InitTarget gives a workspace, without a server (edge-syncer init
+                              render --help)
+
+Called by the name init-agent it needs no init. EDGE_SYNCER_LOG, RUST_LOG and the proxy variables are those of run.
+
+Example:
+  edge-syncer init --kubeconfig=kcp.kubeconfig --config-workspace=root:platform
+
+Exit codes: 0 stopped by a signal, 1 failed, or a setting cannot be used, 2 wrong usage or unusable kubeconfig.
+";
+
+/// The help of `init render`.
+#[cfg(feature = "init")]
+pub(super) const RENDER: &str = "\
 Usage: edge-syncer init render --target=FILE --cluster-name=ID --cluster-path=PATH [flags]
 
 Prints what kcp's init-agent would create in a workspace: the objects of an InitTarget, in the order in which they are

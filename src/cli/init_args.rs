@@ -1,16 +1,17 @@
-//! The flags of `init render`.
+//! The commands of `init`, and the flags of `init render`.
 
 use edge_syncer_init::template::Data;
 use kube_lite::spelling;
 
 use super::args::{Command, OF_ALL, no_flag_of};
+use super::init_flags;
 use super::usage::UsageError;
 use crate::init::Render;
 
 /// The name of the command in messages.
 pub(super) const RENDER: &str = "edge-syncer init render";
 
-const INIT: &str = "edge-syncer init";
+pub(super) const INIT: &str = "edge-syncer init";
 
 /// The flags, but for the short form of the last one and the other name of the first.
 const FLAGS: [&str; 5] = [
@@ -24,10 +25,10 @@ const FLAGS: [&str; 5] = [
 /// Reads the arguments after `init`.
 pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
     match args.split_first().map(|(word, rest)| (word.as_str(), rest)) {
-        None => Ok(Command::Init),
-        Some(("-h" | "--help" | "help", _)) => Ok(Command::RenderHelp),
-        Some(("-V" | "--version", _)) => Ok(Command::Version),
+        Some(("help", _)) => Ok(Command::InitHelp),
         Some(("render", rest)) => render(rest).map_err(|error| error.seen_from(RENDER)),
+        None => init_flags::parse(args),
+        Some((word, _)) if word.starts_with('-') => init_flags::parse(args),
         Some((word, _)) => {
             let hint = spelling::hint(word, ["render"]);
             Err(UsageError::new(format!("init {word:?}: must be render{hint}")).seen_from(INIT))
@@ -123,8 +124,8 @@ mod tests {
         ] {
             assert_eq!(check(line), Ok(Command::Render(Box::new(expected.clone()))), "{line}");
         }
-        assert_eq!(check(""), Ok(Command::Init));
-        assert_eq!(check("--help"), Ok(Command::RenderHelp));
+        assert_eq!(check("--help"), Ok(Command::InitHelp));
+        assert_eq!(check("help"), Ok(Command::InitHelp));
         assert_eq!(check("render -h"), Ok(Command::RenderHelp));
         assert_eq!(check("render --version"), Ok(Command::Version));
     }

@@ -19,6 +19,7 @@ use kube_lite::files;
 use kube_lite::logging::log_line;
 #[cfg(feature = "admin")]
 use kube_lite::spelling;
+use log::LevelFilter;
 
 #[cfg(feature = "init")]
 use crate::init::RenderError;
@@ -30,6 +31,8 @@ use klog::Klog;
 pub use kube_lite::logging::LogFormat;
 
 pub use args::RbacOptions;
+#[cfg(feature = "init")]
+pub use init_flags::Init;
 pub use settings::Settings;
 pub use usage::UsageError;
 
@@ -45,6 +48,8 @@ pub mod heap;
 mod help;
 #[cfg(feature = "init")]
 mod init_args;
+#[cfg(feature = "init")]
+mod init_flags;
 mod klog;
 #[cfg(feature = "admin")]
 pub mod pages;
@@ -96,6 +101,12 @@ pub enum Invocation {
     Check(Box<Settings>, LogFormat),
     /// Print roles.
     Rbac(Box<Settings>, RbacOptions),
+    /// Run the role `init`.
+    #[cfg(feature = "init")]
+    Init(Box<Init>),
+    /// Print this line on stderr and exit with 1.
+    #[cfg(feature = "init")]
+    Refuse(String),
     /// Print the objects of an InitTarget.
     #[cfg(feature = "init")]
     Render(Box<crate::init::Render>),
@@ -155,9 +166,13 @@ fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, Us
             Invocation::Rbac(Box::new(settings), options)
         }
         #[cfg(feature = "init")]
-        Command::Init => Invocation::Help(help::INIT),
+        Command::InitHelp => Invocation::Print(help::INIT.to_owned()),
         #[cfg(feature = "init")]
-        Command::RenderHelp => Invocation::Print(help::INIT.to_owned()),
+        Command::InitRun(init) => Invocation::Init(init),
+        #[cfg(feature = "init")]
+        Command::InitRefused(why) => Invocation::Refuse(why),
+        #[cfg(feature = "init")]
+        Command::RenderHelp => Invocation::Print(help::RENDER.to_owned()),
         #[cfg(feature = "init")]
         Command::Render(settings) => Invocation::Render(settings),
         #[cfg(feature = "admin")]
@@ -307,9 +322,19 @@ fn host_name() -> String {
     }
 }
 
-/// Sets up the log for these settings, and logs which flags have no effect. An invalid filter in `EDGE_SYNCER_LOG` is
-/// an error; `RUST_LOG` may be meant for other programs, and is then ignored.
+/// Sets up the log for these settings, and logs which flags have no effect.
 pub fn start_log(settings: &Settings) -> Result<(), UsageError> {
+    log_as(settings.verbosity, settings.log_format)?;
+    if !settings.ignored_flags.is_empty() {
+        let flags = settings.ignored_flags.join(",");
+        log_line!(Debug, FlagsIgnored, "some flags have no effect", flags = flags);
+    }
+    Ok(())
+}
+
+/// Sets up the log. An invalid filter in `EDGE_SYNCER_LOG` is an error; `RUST_LOG` may be meant for other programs, and is
+/// then ignored.
+pub fn log_as(verbosity: LevelFilter, format: LogFormat) -> Result<(), UsageError> {
     let ours = set(LOG);
     if let Some(filter) = &ours {
         logger::check(filter, TARGETS.program).map_err(|why| UsageError::new(format!("{LOG} {filter:?}: {why}")))?;
@@ -319,7 +344,7 @@ pub fn start_log(settings: &Settings) -> Result<(), UsageError> {
         .as_deref()
         .and_then(|filter| logger::check(filter, TARGETS.program).err());
     let filter = ours.or(others).filter(|_| unusable.is_none());
-    logger::init(&TARGETS, filter.as_deref(), settings.verbosity, settings.log_format);
+    logger::init(&TARGETS, filter.as_deref(), verbosity, format);
     if let Some(why) = unusable {
         log_line!(
             Warn,
@@ -328,10 +353,6 @@ pub fn start_log(settings: &Settings) -> Result<(), UsageError> {
             error = why
         );
     }
-    if !settings.ignored_flags.is_empty() {
-        let flags = settings.ignored_flags.join(",");
-        log_line!(Debug, FlagsIgnored, "some flags have no effect", flags = flags);
-    }
     Ok(())
 }
 
@@ -339,6 +360,13 @@ pub fn start_log(settings: &Settings) -> Result<(), UsageError> {
 pub fn print(text: &str) -> ExitCode {
     let _ = write!(io::stdout().lock(), "{text}");
     ExitCode::SUCCESS
+}
+
+/// Prints why the program cannot run so, and returns the exit code for it.
+#[cfg(feature = "init")]
+pub fn refuse(why: &str) -> ExitCode {
+    say(why);
+    ExitCode::from(FAILED)
 }
 
 /// Prints the objects of an InitTarget.

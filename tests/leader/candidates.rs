@@ -13,7 +13,7 @@ pub(crate) const LEASES: &str = "coordination.k8s.io/v1";
 pub(crate) const LEASE: &str = "edge-syncer-test";
 
 /// What a log says when its syncer gets the lead.
-pub(crate) const BEGINS: &str = "leading, syncing begins";
+pub(crate) const BEGINS: &str = "leading, the work begins";
 
 /// What it says when it has lost the lead.
 pub(crate) const ENDS: &str = "no longer leading";

@@ -49,14 +49,14 @@ async fn a_refused_lease_is_reported_and_the_role_of_the_manifest_is_enough() {
     let env = [("NAMESPACE", space.as_str())];
     let mut syncer = Syncer::start_with_env(&pair.hub.kubeconfig(), &limited(&pair.edge), &flags, &env);
     syncer
-        .wait_for_log("the edge refuses the lease, so nothing is synced", SOON)
+        .wait_for_log("the lease is refused, so nothing is done", SOON)
         .await;
     let advice =
         format!("advice=\"allow it to get, create and patch leases.coordination.k8s.io in namespace {space}\"");
     assert!(syncer.log().contains(&advice));
     stays_absent(&edge, "v1", "configmaps", &shop, "a").await;
     assert!(syncer.is_running());
-    assert_eq!(count(&syncer, "refuses the lease"), 1, "it is logged once");
+    assert_eq!(count(&syncer, "the lease is refused"), 1, "it is logged once");
 
     for mut object in manifest("scoped", &space) {
         if object["kind"] == "RoleBinding" {
@@ -120,7 +120,7 @@ async fn a_lease_that_can_be_read_and_not_written_is_reported_once() {
         if tries.count() > 5 { Ok(()) } else { Err("not yet") }
     })
     .await;
-    assert_eq!(count(&syncer, "refuses the lease"), 1, "{}", syncer.log());
+    assert_eq!(count(&syncer, "the lease is refused"), 1, "{}", syncer.log());
     assert_eq!(count(&syncer, "can be used again"), 0, "{}", syncer.log());
 }
 

@@ -11,7 +11,7 @@ use crate::support::story::{SOON, copy_equals, edit};
 use crate::support::{AuditEvent, SYNCER, eventually};
 
 /// What the log says of the Lease.
-const LEADS: &str = "leading, syncing begins";
+const LEADS: &str = "leading, the work begins";
 const STANDS_BY: &str = "standing by";
 
 /// Waits until the Secret has another token, and gives that.

@@ -207,7 +207,7 @@ fn any_classes(dice: &mut Rng, upsync: bool) -> Vec<Class> {
 /// One syncer of several.
 fn candidacy(edge: &Cluster, process: u32) -> Candidacy {
     Candidacy {
-        edge: Rc::new(edge.unlimited()),
+        server: Rc::new(edge.unlimited()),
         lease: ObjectName::new("default", LEASE),
         identity: ledger::candidate(process),
         lease_duration: Duration::from_secs(15),

@@ -24,7 +24,7 @@ mod shell;
 pub mod shutdown;
 mod sides;
 pub mod source;
-mod streak;
+pub mod streak;
 pub mod systemd;
 pub mod timers;
 

@@ -1,4 +1,4 @@
-//! Health and metrics over HTTP (`--listen-address`): `/healthz`, `/livez`, `/readyz` and `/metrics`.
+//! Health and metrics over HTTP: `/healthz`, `/livez`, `/readyz` and `/metrics`.
 //!
 //! Promises: every answer comes from the shell's loop, so that a loop that hangs does not count as healthy; if another
 //! syncer leads, there is no such loop, and the answer says so; at most [`CONNECTIONS`] connections at once, each for
@@ -74,6 +74,8 @@ pub enum HealthQuery {
 pub struct ListenAddress {
     /// As it was given.
     text: String,
+    /// The flag that has given it, for messages.
+    flag: &'static str,
     /// The first one that this machine has is used.
     candidates: Vec<SocketAddr>,
 }
@@ -98,13 +100,21 @@ impl ListenAddress {
             _ => vec![text.parse().ok()?],
         };
         let text = text.to_owned();
-        Some(Self { text, candidates })
+        let flag = "--listen-address";
+        Some(Self { text, flag, candidates })
+    }
+
+    /// The same, given by this flag.
+    #[must_use]
+    pub fn of_flag(self, flag: &'static str) -> Self {
+        Self { flag, ..self }
     }
 
     /// The error of this address, for a reason of the system.
     pub fn cannot_be_used(&self, source: io::Error) -> ServeError {
         ServeError {
             address: self.text.clone(),
+            flag: self.flag,
             source,
         }
     }
@@ -120,12 +130,13 @@ impl fmt::Display for ListenAddress {
 #[derive(Debug)]
 pub struct ServeError {
     address: String,
+    flag: &'static str,
     source: io::Error,
 }
 
 impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot listen at {} (--listen-address)", self.address)
+        write!(f, "cannot listen at {} ({})", self.address, self.flag)
     }
 }
 
@@ -156,9 +167,40 @@ impl Desk {
     }
 }
 
+/// Which pages an address has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// All of them.
+    All,
+    /// `/healthz`, `/livez` and `/readyz`.
+    Health,
+    /// `/metrics`.
+    Metrics,
+}
+
+impl Pages {
+    const PATHS: [&str; 4] = ["/healthz", "/livez", "/readyz", "/metrics"];
+
+    fn have(self, path: &str) -> bool {
+        let is_health = path != "/metrics";
+        let is_here = self == Self::All || (self == Self::Health) == is_health;
+        is_here && Self::PATHS.contains(&path)
+    }
+
+    /// What there is.
+    fn hint(self) -> &'static str {
+        match self {
+            Self::All => "see /healthz, /livez, /readyz and /metrics\n",
+            Self::Health => "see /healthz, /livez and /readyz\n",
+            Self::Metrics => "see /metrics\n",
+        }
+    }
+}
+
 /// What answers are made from.
 struct Answers {
     desk: Desk,
+    pages: Pages,
     clock: fn() -> Duration,
     standby: fn() -> String,
 }
@@ -198,9 +240,20 @@ async fn bind(candidates: &[SocketAddr]) -> io::Result<TcpListener> {
 
 /// Answers for as long as it is polled; `clock` gives the time since 1970, `standby` the figures while another one leads.
 /// Needs a tokio `LocalSet`.
-pub async fn serve(listener: TcpListener, desk: Desk, clock: fn() -> Duration, standby: fn() -> String) {
+pub async fn serve(
+    listener: TcpListener,
+    desk: Desk,
+    pages: Pages,
+    clock: fn() -> Duration,
+    standby: fn() -> String,
+) {
     let mut places = Places::default();
-    let answers = Rc::new(Answers { desk, clock, standby });
+    let answers = Rc::new(Answers {
+        desk,
+        pages,
+        clock,
+        standby,
+    });
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             sleep(ACCEPT_WAIT).await;
@@ -285,8 +338,8 @@ async fn connection(stream: TcpStream, answers: &Answers, asked: &Cell<bool>) {
 impl Answers {
     async fn to(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         let path = request.uri().path();
-        if !["/healthz", "/livez", "/readyz", "/metrics"].contains(&path) {
-            return response(StatusCode::NOT_FOUND, "see /healthz, /livez, /readyz and /metrics\n");
+        if !self.pages.have(path) {
+            return response(StatusCode::NOT_FOUND, self.pages.hint());
         }
         // hyper sends only the head of an answer to HEAD.
         if ![Method::GET, Method::HEAD].contains(request.method()) {

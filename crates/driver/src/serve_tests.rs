@@ -13,7 +13,7 @@ async fn served<F: Future<Output = ()>>(test: impl FnOnce(SocketAddr) -> F) {
     let desk = Desk::default();
     let mut asked = desk.open();
     let local = LocalSet::new();
-    local.spawn_local(serve(listener, desk, || Duration::ZERO, String::new));
+    local.spawn_local(serve(listener, desk, Pages::All, || Duration::ZERO, String::new));
     local.spawn_local(async move {
         while let Some(question) = asked.recv().await {
             match question {

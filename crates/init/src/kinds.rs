@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kube_lite::ObjectName;
 use serde::{Deserialize, Serialize};
 
 /// The version of both kinds.
@@ -34,6 +35,9 @@ pub struct Metadata {
     /// The name.
     #[serde(default)]
     pub name: String,
+    /// Tells it from another one of its name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uid: String,
     /// With `kcp.io/cluster`, the id of the workspace.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
@@ -82,4 +86,16 @@ pub struct TemplateRef {
 pub struct TemplateSpec {
     /// The text of a template.
     pub template: String,
+}
+
+impl InitTarget {
+    /// The id of the workspace that it is in, if the server says so.
+    pub(crate) fn cluster(&self) -> Option<&str> {
+        self.metadata.annotations.get(crate::kcp::CLUSTER).map(String::as_str)
+    }
+
+    /// Its workspace and name.
+    pub(crate) fn object_name(&self) -> ObjectName {
+        ObjectName::in_workspace(self.cluster().unwrap_or_default(), "", &self.metadata.name)
+    }
 }

@@ -1,20 +1,36 @@
-//! What kcp's init-agent makes of its templates: the objects of an InitTarget for a workspace, in the order in which they
-//! are created.
+//! The role `init`, in place of kcp's init-agent: each workspace that waits gets the objects that the InitTargets of its type
+//! want, and is then let go.
 //!
-//! No I/O, no clock: texts and the time in, objects out.
+//! ```text
+//! InitTargets ──► WorkspaceTypes ──► shards ──► workspaces that wait ──► templates ──► objects ──► initializer off
+//! ```
 //!
-//! - `template`: Go's `text/template`.
-//! - `sprig`: the functions that templates have beside Go's own; `moment` and `version` are what some of them know.
+//! - `run`: what is started; `servers`: where the workspaces are.
+//! - `agent`: what is decided, as plain data on the driver.
+//! - `fill`: what is done in one workspace. Beside `events`, nothing else talks to a server.
+//! - `objects`: the objects of a target for a workspace, in the order in which they are created.
+//! - `template`: Go's `text/template`; `sprig`: the functions that templates have beside Go's own; `moment` and `version` are
+//!   what some of them know.
 //! - `yaml`: rendered text as values, by the rules of YAML 1.1.
-//! - `objects`: those values as objects, in the order in which they are created.
-//! - `kinds`: InitTarget and InitTemplate.
+//! - `kinds`: InitTarget and InitTemplate; `kcp`: what is read of kcp's own objects.
 #![forbid(unsafe_code)]
 #![allow(clippy::unnecessary_wraps, reason = "all functions of templates have one type")]
 
+mod agent;
+mod events;
+mod fill;
+mod kcp;
 pub mod kinds;
 mod moment;
 pub mod objects;
+mod run;
+pub mod selector;
+mod servers;
 mod sprig;
 pub mod template;
 mod version;
+mod workspace;
 pub mod yaml;
+
+pub use run::{Settings, run};
+pub use workspace::ConfigWorkspace;

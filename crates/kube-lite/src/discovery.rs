@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use serde::Deserialize;
 
 use super::resource::{group_version_path, is_word};
@@ -141,12 +142,24 @@ impl Discovery {
 }
 
 /// Asks `cluster` what one group version serves. An error means that nothing new is known.
-pub async fn discover(cluster: &Cluster, (group, version): &GroupVersion) -> Result<Served, Error> {
+pub async fn discover(cluster: &Cluster, asked: &GroupVersion) -> Result<Served, Error> {
+    served(asked, |path| async move { cluster.get_path(&path).await }).await
+}
+
+/// The same of one of its workspaces, each of which may serve something else.
+pub async fn discover_in(cluster: &Cluster, workspace: &str, asked: &GroupVersion) -> Result<Served, Error> {
+    served(asked, |path| async move { cluster.get_path_in(workspace, &path).await }).await
+}
+
+async fn served<F>((group, version): &GroupVersion, get: impl FnOnce(String) -> F) -> Result<Served, Error>
+where
+    F: Future<Output = Result<Bytes, Error>>,
+{
     // Both may be the words of a config or of the record.
     if !(group.is_empty() || is_word(group)) || !is_word(version) {
         return Err(Error::NotSent(format!("{group:?} at {version:?} is no API")));
     }
-    match cluster.get_path(&group_version_path(group, version)).await {
+    match get(group_version_path(group, version)).await {
         Ok(body) => parse(group, version, &body),
         Err(error) if error.is_type_not_served() => Ok(Served::NotServed),
         Err(error) => Err(error),

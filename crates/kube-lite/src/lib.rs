@@ -14,6 +14,7 @@
 
 pub mod access;
 mod alive;
+pub mod below;
 pub mod bounded;
 mod causes;
 mod certificate;

@@ -19,7 +19,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
-use http::HeaderValue;
+use http::{HeaderValue, Uri};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -39,11 +39,48 @@ pub const MAX_AGE: Duration = Duration::from_secs(60);
 /// The same when something failed: many requests may fail at once.
 const MAX_AGE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
+/// Which address is used, of a kubeconfig that is about one workspace of a server that has many.
+#[derive(Clone, Debug, Default)]
+pub enum Reach {
+    /// That of the kubeconfig.
+    #[default]
+    Given,
+    /// That of the server as a whole: without `/clusters/…` at the end.
+    Root,
+    /// The scheme, host and port of another one, to which the same credentials belong.
+    At(Uri),
+}
+
+impl Reach {
+    /// The address to use in the place of the one that is given.
+    fn from(&self, given: &Uri) -> Option<Uri> {
+        match self {
+            Self::Given => None,
+            Self::Root => {
+                let path = given.path().trim_end_matches('/');
+                let (rest, workspace) = path.rsplit_once('/')?;
+                let root = rest.strip_suffix("/clusters")?;
+                (!workspace.is_empty()).then(|| moved_to(given, given, root))?
+            }
+            Self::At(other) => moved_to(given, other, ""),
+        }
+    }
+}
+
+/// A path at the scheme, host and port of a server.
+fn moved_to(given: &Uri, server: &Uri, path: &str) -> Option<Uri> {
+    let mut parts = server.clone().into_parts();
+    parts.scheme = parts.scheme.or_else(|| given.scheme().cloned());
+    parts.path_and_query = Some(format!("{path}/").parse().ok()?);
+    Uri::from_parts(parts).ok()
+}
+
 /// The API server of one side, at the address and with the credentials that the files give now.
 pub struct Reloading {
     /// Its name.
     side: Rc<str>,
     source: AccessSource,
+    reach: Reach,
     user_agent: String,
     /// Tokens that the kubeconfig does not have yet.
     renewed: RefCell<Renewed>,
@@ -60,6 +97,7 @@ struct Current {
     /// The address, with the proxy on the way to it.
     place: Rc<Place>,
     address: String,
+    url: Uri,
     credentials: Rc<Credentials>,
     files: Vec<PathBuf>,
     /// The fingerprint of the files, from before they were read for this.
@@ -74,6 +112,11 @@ impl Reloading {
         Self::open_with(side, source, Renewed::default(), user_agent)
     }
 
+    /// The same at another address than the kubeconfig has.
+    pub fn open_at(side: &str, source: AccessSource, reach: Reach, user_agent: String) -> Result<Self, AccessError> {
+        Self::new(side, source, reach, Renewed::default(), user_agent)
+    }
+
     /// The same with tokens that were renewed after the kubeconfig was written.
     pub fn open_with(
         side: &str,
@@ -81,10 +124,21 @@ impl Reloading {
         renewed: Renewed,
         user_agent: String,
     ) -> Result<Self, AccessError> {
-        let current = load(side, &source, &renewed, &user_agent)?;
+        Self::new(side, source, Reach::Given, renewed, user_agent)
+    }
+
+    fn new(
+        side: &str,
+        source: AccessSource,
+        reach: Reach,
+        renewed: Renewed,
+        user_agent: String,
+    ) -> Result<Self, AccessError> {
+        let current = load(side, &source, &reach, &renewed, &user_agent)?;
         Ok(Self {
             side: side.into(),
             source,
+            reach,
             user_agent,
             renewed: RefCell::new(renewed),
             current: RefCell::new(Rc::new(current)),
@@ -117,7 +171,7 @@ impl Reloading {
     fn replace(&self, old: &Current, found: u64) {
         let side = &self.side;
         let renewed = self.renewed.borrow().clone();
-        match load(&self.side, &self.source, &renewed, &self.user_agent) {
+        match self.load(&renewed) {
             Ok(mut new) => {
                 if new.address == old.address {
                     log_line!(
@@ -193,6 +247,19 @@ impl Reloading {
         answer
     }
 
+    fn load(&self, renewed: &Renewed) -> Result<Current, AccessError> {
+        load(&self.side, &self.source, &self.reach, renewed, &self.user_agent)
+    }
+
+    /// True if a URL is one of this server: it has the scheme, the host and the port.
+    pub fn is_at(&self, url: &Uri) -> bool {
+        let current = self.current();
+        let own = &current.url;
+        let port = |url: &Uri| url.port_u16().unwrap_or(if url.scheme_str() == Some("http") { 80 } else { 443 });
+        let host = |url: &Uri| url.host().map(str::to_ascii_lowercase);
+        own.scheme() == url.scheme() && host(own) == host(url) && port(own) == port(url)
+    }
+
     /// True if something else than `used` is in force by now.
     fn has_left(&self, used: &Rc<Current>) -> bool {
         !Rc::ptr_eq(used, &self.current.borrow())
@@ -248,7 +315,7 @@ impl ApiServer for Reloading {
         let renewed = self.renewed.borrow().clone();
         // The files themselves are checked at the next read; with an error in them, the old token stays in use until
         // then.
-        if let Ok(mut new) = load(&self.side, &self.source, &renewed, &self.user_agent)
+        if let Ok(mut new) = self.load(&renewed)
             && new.address == old.address
         {
             new.left = old.left.clone();
@@ -290,14 +357,23 @@ impl Current {
     }
 }
 
-fn load(side: &str, source: &AccessSource, renewed: &Renewed, user_agent: &str) -> Result<Current, AccessError> {
+fn load(
+    side: &str,
+    source: &AccessSource,
+    reach: &Reach,
+    renewed: &Renewed,
+    user_agent: &str,
+) -> Result<Current, AccessError> {
     let kubeconfig = match source {
         AccessSource::Kubeconfig { path, .. } => std::slice::from_ref(path),
         AccessSource::InCluster { .. } => &[],
     };
     let before = fingerprint(kubeconfig);
     let loaded = access::load(side, source, renewed)?;
-    let (config, files, trust) = (loaded.config, loaded.files, loaded.trust);
+    let (mut config, files, trust) = (loaded.config, loaded.files, loaded.trust);
+    if let Some(url) = reach.from(&config.cluster_url) {
+        config.cluster_url = url;
+    }
     // A change between this and what was read above shows at the next read.
     let fingerprint = if fingerprint(kubeconfig) == before {
         fingerprint(&files)
@@ -324,6 +400,7 @@ fn load(side: &str, source: &AccessSource, renewed: &Renewed, user_agent: &str) 
             trust,
         }),
         address,
+        url: config.cluster_url.clone(),
         credentials: Rc::new(credentials(&config)),
         files,
         fingerprint,

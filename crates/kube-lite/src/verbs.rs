@@ -218,6 +218,13 @@ impl Cluster {
             .await
     }
 
+    /// The same in one of the workspaces of a side that has many.
+    pub async fn get_path_in(&self, workspace: &str, path: &str) -> Result<Bytes, Error> {
+        let path = self.workspaces.path_in(workspace, path)?;
+        self.call(Method::GET, &path, Content::Full.accept(false), None, Bytes::new())
+            .await
+    }
+
     /// Server-side apply with force: creates the object or makes the fields of `body` so. Returns as much of the object as
     /// it is then as `content` says, and whether it was created.
     ///

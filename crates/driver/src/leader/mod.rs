@@ -1,4 +1,4 @@
-//! One active syncer of several: the one that holds a Lease at the edge syncs, the others stand by.
+//! One active process of several: the one that holds a Lease works, the others stand by.
 //!
 //! [`while_leading`] runs one candidate. Its decisions are in [`election`], without I/O; the form of the Lease is in
 //! [`lease`]; the requests are made here.
@@ -8,7 +8,7 @@
 //! their way cannot be called back. Two syncers do no harm to each other's objects in any case (both write the same,
 //! and each delete names what was read); the Lease only avoids that everything is done twice.
 //!
-//! If the edge is unreachable, or refuses the Lease, there is no leader, and it is tried again. Time is measured by the
+//! If the server is unreachable, or refuses the Lease, there is no leader, and it is tried again. Time is measured by the
 //! process's own clock, which stands still while a machine sleeps; a leader that wakes up may continue for at most the
 //! renew deadline.
 
@@ -30,13 +30,13 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use self::election::{Answer, Election, Request, Step, Timing};
 use self::lease::{Lease, LeaseSpec, leases};
 
-/// How long giving up the Lease may take: an unreachable edge must not keep a process from ending.
+/// How long giving up the Lease may take: an unreachable server must not keep a process from ending.
 const RELEASE_LIMIT: Duration = Duration::from_secs(3);
 
 /// What a candidate needs.
 pub struct Candidacy {
     /// Where the Lease is. Without a rate limit, which would let a burst of work delay a renewal.
-    pub edge: Rc<Cluster>,
+    pub server: Rc<Cluster>,
     /// The Lease.
     pub lease: ObjectName,
     /// The candidate: no two have the same identity, not even two processes in one pod after each other.
@@ -200,13 +200,13 @@ impl Candidate {
     }
 
     fn send(&self, request: Request) -> LocalBoxFuture<'static, Sent> {
-        let edge = Rc::clone(&self.candidacy.edge);
+        let server = Rc::clone(&self.candidacy.server);
         let name = self.candidacy.lease.clone();
         let clock = self.candidacy.clock;
         let limit = self.timing.request_limit();
         async move {
             let (at, writes) = (Instant::now(), !matches!(request, Request::Read));
-            let answer = timeout(limit, act(&edge, &name, request, clock)).await;
+            let answer = timeout(limit, act(&server, &name, request, clock)).await;
             let late = || Answer::Failed(Error::Unreachable(format!("no answer within {limit:?}")));
             Sent {
                 at,
@@ -296,7 +296,7 @@ impl Candidate {
         log_line!(
             Info,
             Leading,
-            "leading, syncing begins",
+            "leading, the work begins",
             lease = self.lease(),
             identity = self.candidacy.identity,
             transitions = transitions
@@ -316,7 +316,7 @@ impl Candidate {
         log_line!(
             Warn,
             LeadershipLost,
-            "no longer leading, syncing has stopped",
+            "no longer leading, the work has stopped",
             lease = self.lease(),
             because = why
         );
@@ -332,7 +332,7 @@ impl Candidate {
         log_line!(
             Info,
             Standby,
-            "standing by, another syncer leads",
+            "standing by, another process leads",
             lease = self.lease(),
             holder = self.logged_holder,
             identity = self.candidacy.identity
@@ -370,8 +370,8 @@ impl Candidate {
             log_line!(
                 Error,
                 LeaseForbidden,
-                "the edge refuses the lease, so nothing is synced",
-                side = "edge",
+                "the lease is refused, so nothing is done",
+                side = self.candidacy.server.name(),
                 lease = self.lease(),
                 error = text,
                 advice = format_args!(
@@ -393,22 +393,22 @@ impl Candidate {
 }
 
 /// Sends one request.
-async fn act(edge: &Cluster, name: &ObjectName, request: Request, clock: fn() -> String) -> Answer {
+async fn act(server: &Cluster, name: &ObjectName, request: Request, clock: fn() -> String) -> Answer {
     let result = match request {
-        Request::Read => edge
+        Request::Read => server
             .get(&leases(), name, Content::Full)
             .await
             .and_then(|object| Ok(Answer::Found(lease::parse(&object)?))),
         Request::Create(term) => {
             let spec = LeaseSpec::of(&term, &clock());
             let body = lease::new_object(name, &spec);
-            let answer = edge.create(&leases(), name, body).await;
+            let answer = server.create(&leases(), name, body).await;
             answer.and_then(|object| written(&object, spec))
         }
         Request::Update(version, term) => {
             let spec = LeaseSpec::of(&term, &clock());
             let body = lease::patch(&version, &spec);
-            let answer = edge.merge_patch_for(&leases(), name, body, Content::Metadata).await;
+            let answer = server.merge_patch_for(&leases(), name, body, Content::Metadata).await;
             answer.and_then(|object| written(&object, spec))
         }
     };

@@ -110,7 +110,7 @@ impl ApiServer for Wire {
 fn candidacy(server: &Rc<Server>, identity: &str) -> Candidacy {
     let wire = Box::new(Wire(Rc::clone(server)));
     Candidacy {
-        edge: Rc::new(Cluster::new("edge", wire, RateLimit::new(None), "edge-syncer")),
+        server: Rc::new(Cluster::new("edge", wire, RateLimit::new(None), "edge-syncer")),
         lease: ObjectName::new("default", "l"),
         identity: identity.to_owned(),
         lease_duration: Duration::from_secs(15),

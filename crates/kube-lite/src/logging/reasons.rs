@@ -309,4 +309,20 @@ reasons! {
     ObjectOutdated,
     /// The work of a leader has ended.
     WorkEnded,
+    /// The workspaces of a type are initialized for these targets.
+    WorkspaceTypeServed,
+    /// The workspaces of a type are not initialized any more: no target names it, or it is gone.
+    WorkspaceTypeLeft,
+    /// The type of a target is not there, or its workspaces wait for nobody. To do: see `advice`.
+    WorkspaceTypeUnusable,
+    /// An `InitTarget` cannot be understood. To do: correct it.
+    TargetInvalid,
+    /// A workspace is not initialized yet, and why. To do: see `advice`.
+    WorkspaceFailed,
+    /// A workspace is initialized, and no longer waits for this initializer.
+    WorkspaceInitialized,
+    /// An object was created in a workspace.
+    WorkspaceObjectCreated,
+    /// An Event could not be written.
+    EventFailed,
 }

@@ -54,9 +54,22 @@ impl Cluster {
         operations: &[Operation<'_>],
         content: Content,
     ) -> Result<Bytes, Error> {
+        self.json_patch_subresource(resource, name, "", operations, content).await
+    }
+
+    /// The same through a subresource, such as `status`.
+    pub async fn json_patch_subresource(
+        &self,
+        resource: &ResourceType,
+        name: &ObjectName,
+        subresource: &str,
+        operations: &[Operation<'_>],
+        content: Content,
+    ) -> Result<Bytes, Error> {
+        let at = if subresource.is_empty() { String::new() } else { format!("/{subresource}") };
         let operations: Value = operations.iter().map(|operation| operation.to_json()).collect();
         let body = Bytes::from(operations.to_string());
-        self.patch_at(resource, name, "", body, content).await
+        self.patch_at(resource, name, &at, body, content).await
     }
 
     /// Puts a whole object in the place of the one that is there, if that still has the `resourceVersion` in `body`:

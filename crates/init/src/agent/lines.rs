@@ -1,0 +1,47 @@
+//! The log lines of the agent that have no streaks.
+
+use kube_lite::Error;
+use kube_lite::logging::log_line;
+
+use super::border::Key;
+use crate::kinds::InitTarget;
+use std::rc::Rc;
+
+pub(super) fn is_served(initializer: &str, targets: &[Rc<InitTarget>]) {
+    let names: Vec<&str> = targets.iter().map(|target| &*target.metadata.name).collect();
+    log_line!(
+        Info,
+        WorkspaceTypeServed,
+        "the workspaces of a type are initialized",
+        initializer = initializer,
+        targets = names.join(",")
+    );
+}
+
+pub(super) fn is_served_no_longer(initializer: &str) {
+    log_line!(
+        Info,
+        WorkspaceTypeLeft,
+        "the workspaces of a type are not initialized any more: no target names it, or it is gone",
+        initializer = initializer
+    );
+}
+
+pub(super) fn is_unanswered(key: &Key, error: &Error) {
+    log_line!(
+        Debug,
+        WorkspaceFailed,
+        "a side did not answer, the workspace waits for it",
+        cluster = key.cluster,
+        error = error
+    );
+}
+
+pub(super) fn is_unrecorded(error: &Error) {
+    log_line!(
+        Debug,
+        EventFailed,
+        "an Event could not be written",
+        error = error
+    );
+}

@@ -1,0 +1,269 @@
+//! What people are to see: which failures have a line, and what is counted.
+
+use std::collections::BTreeMap;
+use std::hash::Hash;
+use std::rc::Rc;
+use std::time::Duration;
+
+use driver::advice::advice;
+use driver::failures::{Failing, Failures};
+use driver::streak::{kind, kind_of_words};
+use kube_lite::logging::log_line;
+use kube_lite::{Error, Place};
+use tokio::time::Instant;
+
+use super::border::{Key, Record};
+use super::metrics::Counters;
+use super::references::{Known, TypeName};
+use super::targets::Misfit;
+use crate::fill::Trouble;
+use crate::kinds::InitTarget;
+
+/// What fails.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Subject {
+    Targets,
+    Templates,
+    Type(TypeName),
+    /// The list of those that wait for an initializer, at one shard.
+    Clusters(Rc<str>, u32),
+    Workspace(Key),
+}
+
+impl Failing for Subject {
+    fn is_thing(&self) -> bool {
+        true
+    }
+
+    fn side(&self) -> impl Hash {}
+}
+
+/// What a workspace has got so far.
+#[derive(Debug, Default)]
+struct Progress {
+    path: String,
+    created: usize,
+}
+
+/// See the module's doc.
+#[derive(Default)]
+pub(super) struct Report {
+    failures: Failures<Subject>,
+    counters: BTreeMap<Box<str>, Counters>,
+    /// Of the workspaces that are being worked on.
+    progress: BTreeMap<Key, Progress>,
+}
+
+impl Report {
+    pub(super) fn counters(&self) -> &BTreeMap<Box<str>, Counters> {
+        &self.counters
+    }
+
+    /// How many things fail now.
+    pub(super) fn failing(&self) -> usize {
+        self.failures.count()
+    }
+
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.failures.due()
+    }
+
+    /// Logs what is due.
+    pub(super) fn advance(&mut self, now: Instant) {
+        if self.failures.are_to_be_summed_up(now) {
+            log_line!(
+                Warn,
+                MoreFailing,
+                "more fail than have lines",
+                failing = self.failures.count()
+            );
+        }
+        // Those that have failed again and again, and work by now, have no line of their own here.
+        self.failures.steady(now);
+    }
+
+    /// Something cannot be read now.
+    pub(super) fn is_unreadable(&mut self, subject: &Subject, error: &Error, place: &Place, now: Instant) {
+        if self.failures.fails(subject, kind(error), None, now).is_none() {
+            return;
+        }
+        let (what, rule) = match subject {
+            Subject::Targets => ("InitTargets", CONFIG_RULE),
+            Subject::Templates => ("InitTemplates", CONFIG_RULE),
+            Subject::Type(_) => ("WorkspaceType", TYPE_RULE),
+            Subject::Clusters(..) | Subject::Workspace(_) => ("workspaces that wait", TYPE_RULE),
+        };
+        let advice = match error {
+            error if error.is_forbidden() => rule.into(),
+            error if error.is_type_not_served() => match subject {
+                Subject::Targets | Subject::Templates => CRDS.into(),
+                Subject::Type(_) => "check the path in the target's workspaceTypeRef".into(),
+                Subject::Clusters(..) | Subject::Workspace(_) => "it continues by itself when kcp serves this URL".into(),
+            },
+            error => advice(error, place),
+        };
+        log_line!(
+            Warn,
+            WatchFailed,
+            "cannot be read, will try again",
+            what = what,
+            name = named(subject),
+            server = place.address,
+            error = error,
+            advice = advice
+        );
+    }
+
+    /// It can be read.
+    pub(super) fn is_readable(&mut self, subject: &Subject, now: Instant) {
+        if self.failures.ends(subject, now).is_some_and(|ended| ended.is_logged) {
+            log_line!(Info, Recovered, "can be read again", name = named(subject));
+        }
+    }
+
+    /// A target is none.
+    pub(super) fn is_no_target(&mut self, misfit: &Misfit) {
+        log_line!(
+            Warn,
+            TargetInvalid,
+            "an InitTarget cannot be understood and is not served",
+            target = misfit.name,
+            error = misfit.error,
+            advice = "correct it, and compare its CRD with that of manifests/init"
+        );
+    }
+
+    /// Something new is known of a type.
+    pub(super) fn type_is(&mut self, name: &TypeName, known: &Known, now: Instant) {
+        let subject = Subject::Type(name.clone());
+        let (words, advice) = match known {
+            Known::Nothing | Known::Unreadable => return,
+            Known::Absent => (
+                "there is no such WorkspaceType",
+                "create it, or correct the target's workspaceTypeRef",
+            ),
+            Known::Type(found) if !found.blocks => (
+                "spec.initializer of the WorkspaceType is not true",
+                "set it: without it, workspaces of the type do not wait for anybody",
+            ),
+            Known::Type(_) => return self.is_readable(&subject, now),
+        };
+        if self.failures.fails(&subject, kind_of_words(words), None, now).is_some() {
+            log_line!(
+                Warn,
+                WorkspaceTypeUnusable,
+                "a target's type cannot be served",
+                name = named(&subject),
+                error = words,
+                advice = advice
+            );
+        }
+    }
+
+    /// This was created in a workspace.
+    pub(super) fn created(&mut self, key: &Key, path: String, created: usize) {
+        let progress = self.progress.entry(key.clone()).or_default();
+        progress.path = path;
+        progress.created += created;
+    }
+
+    /// A run has failed.
+    pub(super) fn counts_failure(&mut self, targets: &[Rc<InitTarget>]) {
+        for target in targets {
+            self.counter(target).failed_runs += 1;
+        }
+    }
+
+    fn counter(&mut self, target: &InitTarget) -> &mut Counters {
+        self.counters.entry(target.metadata.name.as_str().into()).or_default()
+    }
+
+    /// A workspace is not finished. What is early for that is not worth a line. Gives what is to be written down.
+    pub(super) fn has_trouble(&mut self, key: &Key, trouble: &Trouble, is_early: bool, now: Instant) -> Option<Record> {
+        let (words, source) = (trouble.words(), trouble.source.map_or(String::new(), |index| index.to_string()));
+        let target = trouble.target.as_ref().map_or("", |name| &name.name);
+        let path = self.progress.get(key).map_or("", |progress| &progress.path);
+        if is_early {
+            log_line!(
+                Debug,
+                WorkspaceFailed,
+                "a workspace waits for what others make",
+                workspace = path,
+                cluster = key.cluster,
+                target = target,
+                source = source,
+                object = trouble.object,
+                error = words
+            );
+            return None;
+        }
+        let whole = format!("{target} {source} {} {words}", trouble.object);
+        let subject = Subject::Workspace(key.clone());
+        self.failures.fails(&subject, kind_of_words(&whole), trouble.shared().as_deref(), now)?;
+        let advice = trouble.advice();
+        log_line!(
+            Warn,
+            WorkspaceFailed,
+            "a workspace cannot be initialized, will try again",
+            workspace = path,
+            cluster = key.cluster,
+            target = target,
+            source = source,
+            object = trouble.object,
+            error = words,
+            advice = advice
+        );
+        let about = match &*trouble.object {
+            "" => String::new(),
+            object => format!(", {object}"),
+        };
+        Some(Record {
+            target: trouble.target.clone()?,
+            uid: trouble.uid.as_str().into(),
+            reason: "ReconcilingFailed",
+            message: format!("workspace {path}, sources[{source}]{about}: {words}; {advice}"),
+        })
+    }
+
+    /// An initializer is off a workspace.
+    pub(super) fn is_initialized(&mut self, key: &Key, initializer: &str, targets: &[Rc<InitTarget>], lasted: Duration) {
+        let progress = self.progress.remove(key).unwrap_or_default();
+        for target in targets {
+            self.counter(target).initialized(lasted);
+        }
+        log_line!(
+            Info,
+            WorkspaceInitialized,
+            "a workspace is initialized",
+            workspace = progress.path,
+            cluster = key.cluster,
+            initializer = initializer,
+            created = progress.created,
+            lasted = format_args!("{:.3}s", lasted.as_secs_f64())
+        );
+    }
+
+    /// Something is there no longer, or is finished.
+    pub(super) fn is_over(&mut self, subject: &Subject, now: Instant) {
+        self.failures.clear(subject, now);
+        if let Subject::Workspace(key) = subject {
+            self.progress.remove(key);
+        }
+    }
+}
+
+const CONFIG_RULE: &str = "allow the agent's user, in the config workspace, access to / and get, list and watch of inittargets and \
+                           inittemplates of initialization.kcp.io";
+const TYPE_RULE: &str = "allow the agent's user, in the workspace of the type, access to / and get, list, watch and initialize of \
+                         workspacetypes of tenancy.kcp.io; a grant counts within some seconds";
+const CRDS: &str = "apply the CRDs of manifests/init in the config workspace, and check --config-workspace";
+
+/// The name of a subject, for people.
+fn named(subject: &Subject) -> String {
+    match subject {
+        Subject::Targets | Subject::Templates => String::new(),
+        Subject::Type(TypeName { workspace, name }) => format!("{workspace}:{name}"),
+        Subject::Clusters(initializer, _) => initializer.to_string(),
+        Subject::Workspace(key) => key.cluster.to_string(),
+    }
+}

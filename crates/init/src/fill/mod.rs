@@ -1,0 +1,212 @@
+//! What is done in a workspace that waits: what its targets want is created there, and then their initializer is taken
+//! off it.
+//!
+//! Promises: what is there already is never changed; nothing is created after a failure; a source that has to wait keeps
+//! no other one waiting; a template is read once for each run; what is known of the kinds in one workspace is used for no
+//! other one.
+
+mod create;
+mod mapping;
+mod release;
+mod trouble;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::SystemTime;
+
+use kube_lite::{Cluster, Content, Error, ObjectName};
+
+use self::create::Creating;
+pub(crate) use self::trouble::{Trouble, Why};
+pub(crate) use self::release::release;
+use crate::agent::{Key, Side};
+use crate::kcp::{self, LogicalCluster};
+use crate::kinds::{InitTarget, InitTemplate};
+use crate::objects::{self, SourceError};
+use crate::template::Data;
+
+/// What a workspace is to get.
+pub(crate) struct Job {
+    /// The initializer that it waits for.
+    pub(crate) initializer: Rc<str>,
+    /// The targets that this stands for, in their order.
+    pub(crate) targets: Rc<[Rc<InitTarget>]>,
+}
+
+/// How far a workspace has come.
+pub(crate) struct Filled {
+    /// Its path; empty if it was not found.
+    pub(crate) path: String,
+    /// How many objects were created.
+    pub(crate) created: usize,
+    /// What is to be done next.
+    pub(crate) outcome: Outcome,
+}
+
+/// What is to be done with a workspace next.
+pub(crate) enum Outcome {
+    /// Nothing: it does not wait for this initializer.
+    Gone,
+    /// All is there. The initializer stands at this place of its list.
+    Complete(usize),
+    /// Something that others make is missing.
+    Waits(Trouble),
+    /// Something has failed.
+    Fails(Trouble),
+    /// A side did not answer.
+    Unreachable(Side, Error),
+}
+
+/// Why a run ends early.
+enum Stop {
+    Fails(Trouble),
+    Unreachable(Side, Error),
+}
+
+impl Stop {
+    /// A request to a side has failed.
+    fn of(side: Side, error: Error, trouble: impl FnOnce(Error) -> Trouble) -> Self {
+        if error.is_unreachable() {
+            Self::Unreachable(side, error)
+        } else {
+            Self::Fails(trouble(error))
+        }
+    }
+}
+
+/// Creates what a workspace is to get, as far as that is possible now.
+pub(crate) async fn fill(job: &Job, key: &Key, shard: &Cluster, config: &Cluster) -> Filled {
+    let found = match find(key, shard).await {
+        Ok(found) => found.and_then(|found| Some((found.waits_for(&job.initializer)?, found))),
+        Err(error) => {
+            let stop = Stop::of(key.shard, error, |error| Trouble::of_workspace(Why::Refused(error)));
+            return Filled::stopped(String::new(), 0, stop);
+        }
+    };
+    let Some((place, found)) = found else {
+        return Filled {
+            path: String::new(),
+            created: 0,
+            outcome: Outcome::Gone,
+        };
+    };
+    let Some(path) = found.path() else {
+        let stop = Stop::Fails(Trouble::of_workspace(Why::NoPath));
+        return Filled::stopped(String::new(), 0, stop);
+    };
+    let mut run = Run {
+        data: Data {
+            cluster_name: key.cluster.to_string(),
+            cluster_path: path.to_owned(),
+        },
+        config,
+        templates: BTreeMap::new(),
+        creating: Creating::new(key, shard),
+        missing: None,
+    };
+    let stopped = run.all(&job.targets).await;
+    let created = run.creating.created;
+    match stopped {
+        Err(stop) => Filled::stopped(path.to_owned(), created, stop),
+        Ok(()) => Filled {
+            path: path.to_owned(),
+            created,
+            outcome: run.missing.map_or(Outcome::Complete(place), Outcome::Waits),
+        },
+    }
+}
+
+impl Filled {
+    fn stopped(path: String, created: usize, stop: Stop) -> Self {
+        let outcome = match stop {
+            Stop::Fails(trouble) => Outcome::Fails(trouble),
+            Stop::Unreachable(side, error) => Outcome::Unreachable(side, error),
+        };
+        Self { path, created, outcome }
+    }
+}
+
+/// The workspace as it is now, if it is there.
+async fn find(key: &Key, shard: &Cluster) -> Result<Option<LogicalCluster>, Error> {
+    let name = kcp::logical_cluster(&key.cluster);
+    match shard.get(&kcp::logical_clusters(), &name, Content::Full).await {
+        Ok(object) => parsed(&object).map(Some),
+        Err(error) if error.proves_absent(&name.name) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(object: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(object).map_err(|error| Error::BadAnswer(error.to_string()))
+}
+
+/// One run over a workspace.
+struct Run<'a> {
+    data: Data,
+    config: &'a Cluster,
+    /// Those that were read, by their targets' workspace and their names.
+    templates: BTreeMap<ObjectName, Option<InitTemplate>>,
+    creating: Creating<'a>,
+    /// What the first source that has to wait waits for.
+    missing: Option<Trouble>,
+}
+
+impl Run<'_> {
+    async fn all(&mut self, targets: &[Rc<InitTarget>]) -> Result<(), Stop> {
+        for target in targets {
+            for index in 0..target.spec.sources.len() {
+                self.source(target, index).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn source(&mut self, target: &InitTarget, index: usize) -> Result<(), Stop> {
+        let at = |why: Why| Trouble::of_source(target, index, why);
+        let template = match &target.spec.sources[index].template {
+            None => None,
+            Some(template) => {
+                let name = template_name(target, &template.name);
+                let read = self.read(&name).await;
+                read.map_err(|error| Stop::of(Side::Config, error, |error| at(Why::Template(template.name.clone(), error))))?;
+                self.templates.get(&name).and_then(Option::as_ref)
+            }
+        };
+        let rendered = objects::of_source(target, index, |_| template, &self.data, SystemTime::now());
+        let objects = rendered.map_err(|error| Stop::Fails(at(Why::Source(error))))?;
+        let waits = self.creating.all(objects).await;
+        let waits = waits.map_err(|stop| match stop {
+            Stop::Fails(trouble) => Stop::Fails(trouble.at_source(target, index)),
+            stop => stop,
+        })?;
+        if let Some(trouble) = waits {
+            self.missing.get_or_insert(trouble.at_source(target, index));
+        }
+        Ok(())
+    }
+
+    /// Reads a template, unless that was done in this run.
+    async fn read(&mut self, name: &ObjectName) -> Result<(), Error> {
+        if self.templates.contains_key(name) {
+            return Ok(());
+        }
+        let found = match self.config.get(&kcp::init_templates(), name, Content::Full).await {
+            Ok(object) => Some(parsed(&object)?),
+            Err(error) if error.proves_absent(&name.name) => None,
+            Err(error) => return Err(error),
+        };
+        self.templates.insert(name.clone(), found);
+        Ok(())
+    }
+}
+
+/// A template of a target's workspace.
+fn template_name(target: &InitTarget, template: &str) -> ObjectName {
+    ObjectName::in_workspace(target.cluster().unwrap_or_default(), "", template)
+}
+
+impl From<SourceError> for Why {
+    fn from(error: SourceError) -> Self {
+        Self::Source(error)
+    }
+}
