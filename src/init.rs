@@ -7,8 +7,8 @@ use std::time::SystemTime;
 
 use edge_syncer_init::kinds::{InitTarget, InitTemplate};
 use edge_syncer_init::objects::{self, Object, SourceError};
-use edge_syncer_init::template::Data;
 pub use edge_syncer_init::run;
+use edge_syncer_init::template::Data;
 use edge_syncer_init::yaml::{self, DocumentError};
 use kube_lite::files;
 use serde::de::DeserializeOwned;

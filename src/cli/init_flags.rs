@@ -85,14 +85,24 @@ fn switch(name: &str, value: Option<&str>) -> Result<bool, UsageError> {
 
 /// The settings. What the Go agent refuses with exit code 1 is refused so here.
 fn checked(raw: Raw) -> Result<Command, UsageError> {
-    let [kubeconfig, workspace, target_selector, namespace, metrics, health, format] = raw.options;
+    let [
+        kubeconfig,
+        workspace,
+        target_selector,
+        namespace,
+        metrics,
+        health,
+        format,
+    ] = raw.options;
     let [elects, debug] = raw.switches;
     let format = format_of(format.as_deref().unwrap_or("JSON"))?;
     let metrics = address("--metrics-address", metrics.as_deref().unwrap_or(METRICS))?;
     let health = address("--health-address", health.as_deref().unwrap_or_default())?;
     let refused = |why: String| Ok(Command::InitRefused(why));
     let Some(workspace) = workspace.filter(|workspace| !workspace.is_empty()) else {
-        return refused("--config-workspace is missing: name the workspace with the InitTargets, such as root:org:ws".to_owned());
+        return refused(
+            "--config-workspace is missing: name the workspace with the InitTargets, such as root:org:ws".to_owned(),
+        );
     };
     let config_workspace = match ConfigWorkspace::parse(&workspace) {
         Ok(found) => found,
@@ -106,7 +116,10 @@ fn checked(raw: Raw) -> Result<Command, UsageError> {
     }
     let namespace = namespace.filter(|namespace| !namespace.is_empty());
     if elects && namespace.is_none() {
-        return refused("--leader-election-namespace is missing: --enable-leader-election needs a namespace for the Lease".to_owned());
+        return refused(
+            "--leader-election-namespace is missing: --enable-leader-election needs a namespace for the Lease"
+                .to_owned(),
+        );
     }
     let settings = Settings {
         source: source(kubeconfig),
@@ -146,7 +159,9 @@ fn address(flag: &'static str, text: &str) -> Result<Option<ListenAddress>, Usag
         let why = "must be an address and a port, such as 127.0.0.1:8085 or :8085, or 0 for none";
         UsageError::new(format!("{flag} {text:?}: {why}")).seen_from(INIT)
     };
-    ListenAddress::parse(text).map(|found| Some(found.of_flag(flag))).ok_or_else(wrong)
+    ListenAddress::parse(text)
+        .map(|found| Some(found.of_flag(flag)))
+        .ok_or_else(wrong)
 }
 
 /// The kubeconfig that is named, or that of the environment, or the pod's account, or that of the user's home, in the order
@@ -161,7 +176,9 @@ fn source(kubeconfig: Option<String>) -> AccessSource {
         context: None,
         flags,
     };
-    let named = kubeconfig.or_else(|| env::var("KUBECONFIG").ok()).filter(|path| !path.is_empty());
+    let named = kubeconfig
+        .or_else(|| env::var("KUBECONFIG").ok())
+        .filter(|path| !path.is_empty());
     if let Some(path) = named {
         return at(path);
     }
@@ -190,13 +207,18 @@ mod tests {
 
     #[test]
     fn the_helm_charts_arguments_are_taken() {
-        let init = run("--config-workspace=root:org:conf --enable-leader-election=true --leader-election-namespace=kcp-init-agent \
+        let init = run(
+            "--config-workspace=root:org:conf --enable-leader-election=true --leader-election-namespace=kcp-init-agent \
                         --kubeconfig=/etc/init-agent/kcp/kubeconfig --init-target-selector=a=b --health-address=0.0.0.0:8086 \
-                        --log-format=console --log-debug");
+                        --log-format=console --log-debug",
+        );
         let settings = init.settings;
         assert_eq!(settings.election.as_deref(), Some("kcp-init-agent"));
         assert_eq!(settings.selector.as_deref(), Some("a=b"));
-        assert_eq!(settings.health, ListenAddress::parse("0.0.0.0:8086").map(|it| it.of_flag("--health-address")));
+        assert_eq!(
+            settings.health,
+            ListenAddress::parse("0.0.0.0:8086").map(|it| it.of_flag("--health-address"))
+        );
         assert_eq!((init.verbosity, init.format), (LevelFilter::Debug, LogFormat::Text));
         assert!(matches!(settings.source, AccessSource::Kubeconfig { path, .. } if path.ends_with("kubeconfig")));
     }
@@ -214,7 +236,10 @@ mod tests {
     #[test]
     fn what_the_go_agent_refuses_with_1_is_refused_so() {
         for (line, expected) in [
-            ("--kubeconfig=k", "--config-workspace is missing: name the workspace with the InitTargets, such as root:org:ws"),
+            (
+                "--kubeconfig=k",
+                "--config-workspace is missing: name the workspace with the InitTargets, such as root:org:ws",
+            ),
             (
                 "--config-workspace=Root",
                 "--config-workspace \"Root\": it must be the path of a workspace, such as root:org:ws, or a cluster id",
@@ -235,7 +260,10 @@ mod tests {
     #[test]
     fn other_mistakes_are_wrong_usage() {
         for (line, expected) in [
-            ("--config-workspac=root", "unknown flag --config-workspac, did you mean --config-workspace?"),
+            (
+                "--config-workspac=root",
+                "unknown flag --config-workspac, did you mean --config-workspace?",
+            ),
             ("--log-format=yaml", "--log-format \"yaml\": must be JSON or Console"),
             ("--log-debug=maybe", "--log-debug \"maybe\": must be true or false"),
             ("--kubeconfig", "--kubeconfig needs a value"),
@@ -244,7 +272,11 @@ mod tests {
                 "--metrics-address \"x\": must be an address and a port, such as 127.0.0.1:8085 or :8085, or 0 for none",
             ),
         ] {
-            assert_eq!(check(line), Err(format!("{expected} (see edge-syncer init --help)")), "{line}");
+            assert_eq!(
+                check(line),
+                Err(format!("{expected} (see edge-syncer init --help)")),
+                "{line}"
+            );
         }
     }
 }

@@ -240,13 +240,7 @@ async fn bind(candidates: &[SocketAddr]) -> io::Result<TcpListener> {
 
 /// Answers for as long as it is polled; `clock` gives the time since 1970, `standby` the figures while another one leads.
 /// Needs a tokio `LocalSet`.
-pub async fn serve(
-    listener: TcpListener,
-    desk: Desk,
-    pages: Pages,
-    clock: fn() -> Duration,
-    standby: fn() -> String,
-) {
+pub async fn serve(listener: TcpListener, desk: Desk, pages: Pages, clock: fn() -> Duration, standby: fn() -> String) {
     let mut places = Places::default();
     let answers = Rc::new(Answers {
         desk,

@@ -60,6 +60,8 @@ fn events() -> ResourceType {
 
 /// A message that the API takes.
 fn cut(message: &str) -> &str {
-    let end = (0..=LONGEST.min(message.len())).rev().find(|&end| message.is_char_boundary(end));
+    let end = (0..=LONGEST.min(message.len()))
+        .rev()
+        .find(|&end| message.is_char_boundary(end));
     &message[..end.unwrap_or_default()]
 }

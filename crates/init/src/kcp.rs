@@ -55,7 +55,8 @@ impl WorkspaceType {
     /// Where the workspaces that wait for it are found: one URL a shard.
     pub(crate) fn urls(&self) -> impl Iterator<Item = &str> {
         let all = self.status.virtual_workspaces.iter();
-        let initializing = all.filter(|at| matches!(&*at.purpose, "" | "initializing") && at.url.contains(INITIALIZING));
+        let initializing =
+            all.filter(|at| matches!(&*at.purpose, "" | "initializing") && at.url.contains(INITIALIZING));
         initializing.map(|at| at.url.trim_end_matches('/'))
     }
 }

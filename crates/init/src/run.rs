@@ -75,7 +75,13 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     local.spawn_local(check_files(kcp.clone()));
     let config = kcp.config(&settings.config_workspace);
     let server = config.standing().place.address.clone();
-    log_line!(Info, SideConfigured, "the server of a side", side = "config", server = server);
+    log_line!(
+        Info,
+        SideConfigured,
+        "the server of a side",
+        side = "config",
+        server = server
+    );
     let candidacy = candidacy(&settings, &config);
     let config = Rc::new(config);
     let work = |stop| work(&settings, kcp.clone(), Rc::clone(&config), desk.open(), stop);

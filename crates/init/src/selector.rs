@@ -6,7 +6,9 @@ pub fn check(selector: &str) -> Result<(), String> {
     if selector.trim().is_empty() {
         return Ok(());
     }
-    split(selector).into_iter().try_for_each(|part| requirement(part.trim()))
+    split(selector)
+        .into_iter()
+        .try_for_each(|part| requirement(part.trim()))
 }
 
 /// The parts between commas that are not in parentheses.
@@ -34,7 +36,9 @@ fn requirement(text: &str) -> Result<(), String> {
     if let Some(key) = text.strip_prefix('!') {
         return check_key(key.trim());
     }
-    let end = text.find(|c: char| c.is_whitespace() || "=!<>(".contains(c)).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| c.is_whitespace() || "=!<>(".contains(c))
+        .unwrap_or(text.len());
     let (key, rest) = text.split_at(end);
     check_key(key)?;
     let rest = rest.trim();
@@ -54,7 +58,9 @@ fn requirement(text: &str) -> Result<(), String> {
         };
     }
     let list = rest.strip_prefix("notin").or_else(|| rest.strip_prefix("in"));
-    let list = list.map(str::trim).and_then(|list| list.strip_prefix('(')?.strip_suffix(')'));
+    let list = list
+        .map(str::trim)
+        .and_then(|list| list.strip_prefix('(')?.strip_suffix(')'));
     match list {
         Some(list) => list.split(',').try_for_each(|value| check_value(value.trim())),
         None => Err(format!(
@@ -65,7 +71,9 @@ fn requirement(text: &str) -> Result<(), String> {
 
 /// A key: a name of 63 characters, and before a slash a domain.
 fn check_key(key: &str) -> Result<(), String> {
-    let (domain, name) = key.split_once('/').map_or((None, key), |(domain, name)| (Some(domain), name));
+    let (domain, name) = key
+        .split_once('/')
+        .map_or((None, key), |(domain, name)| (Some(domain), name));
     let is_domain = |domain: &str| {
         let mut labels = domain.split('.');
         let is_label = |label: &str| is_name(label, |c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
@@ -90,7 +98,8 @@ fn is_of_name(c: char) -> bool {
 
 /// True for what has these characters alone, begins and ends with a letter or a digit, and is not too long.
 fn is_name(text: &str, may_have: impl Fn(char) -> bool) -> bool {
-    let ends = text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.ends_with(|c: char| c.is_ascii_alphanumeric());
+    let ends =
+        text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.ends_with(|c: char| c.is_ascii_alphanumeric());
     ends && text.len() <= 63 && text.chars().all(may_have)
 }
 
@@ -129,9 +138,18 @@ mod tests {
             ("a=b=c", "\"b=c\" is no value of a label"),
             ("-a", "\"-a\" is no key of a label"),
             ("Ex_ample/a", "\"Ex_ample/a\" is no key of a label"),
-            ("a b", "\"b\" after a must be one of =, ==, !=, <, >, in (...) and notin (...)"),
-            ("a in b", "\"in b\" after a must be one of =, ==, !=, <, >, in (...) and notin (...)"),
-            ("a in (b", "\"in (b\" after a must be one of =, ==, !=, <, >, in (...) and notin (...)"),
+            (
+                "a b",
+                "\"b\" after a must be one of =, ==, !=, <, >, in (...) and notin (...)",
+            ),
+            (
+                "a in b",
+                "\"in b\" after a must be one of =, ==, !=, <, >, in (...) and notin (...)",
+            ),
+            (
+                "a in (b",
+                "\"in (b\" after a must be one of =, ==, !=, <, >, in (...) and notin (...)",
+            ),
             ("a in (b c)", "\"b c\" is no value of a label"),
             ("a>b", "\"b\" after a is no whole number"),
             ("!", "\"\" is no key of a label"),

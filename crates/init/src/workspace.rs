@@ -63,7 +63,11 @@ mod tests {
             ("root", "/clusters/root", Workspaces::One),
             ("/services/x/root/y", "/services/x/root/y", Workspaces::One),
             ("/services/x/root/y/", "/services/x/root/y", Workspaces::One),
-            ("/services/x/root/y/clusters/2abc", "/services/x/root/y/clusters/2abc", Workspaces::One),
+            (
+                "/services/x/root/y/clusters/2abc",
+                "/services/x/root/y/clusters/2abc",
+                Workspaces::One,
+            ),
             ("/services/x/root/y/clusters/*", "/services/x/root/y", Workspaces::Many),
         ] {
             let found = ConfigWorkspace::parse(text).unwrap();
@@ -73,7 +77,20 @@ mod tests {
 
     #[test]
     fn other_texts_are_not() {
-        for text in ["", "/", "//", ":", "root:", "Root", "root/org", "root:org/", "/a/*/b", "/clusters/*", "/a b", "ro ot"] {
+        for text in [
+            "",
+            "/",
+            "//",
+            ":",
+            "root:",
+            "Root",
+            "root/org",
+            "root:org/",
+            "/a/*/b",
+            "/clusters/*",
+            "/a b",
+            "ro ot",
+        ] {
             assert!(ConfigWorkspace::parse(text).is_err(), "{text}");
         }
     }

@@ -255,7 +255,10 @@ impl Reloading {
     pub fn is_at(&self, url: &Uri) -> bool {
         let current = self.current();
         let own = &current.url;
-        let port = |url: &Uri| url.port_u16().unwrap_or(if url.scheme_str() == Some("http") { 80 } else { 443 });
+        let port = |url: &Uri| {
+            url.port_u16()
+                .unwrap_or(if url.scheme_str() == Some("http") { 80 } else { 443 })
+        };
         let host = |url: &Uri| url.host().map(str::to_ascii_lowercase);
         own.scheme() == url.scheme() && host(own) == host(url) && port(own) == port(url)
     }

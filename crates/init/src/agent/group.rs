@@ -62,8 +62,6 @@ struct Workspace {
 struct Shard {
     side: Side,
     workspaces: BTreeMap<Rc<str>, Workspace>,
-    /// Its first list is complete.
-    is_read: bool,
 }
 
 /// What has become of a workspace's turn.
@@ -134,7 +132,6 @@ impl Group {
         let shard = Shard {
             side,
             workspaces: BTreeMap::new(),
-            is_read: false,
         };
         self.shards.insert(url, shard);
     }
@@ -187,7 +184,10 @@ impl Group {
         workspace.version = version;
         if workspace.released.is_some_and(|released| version > released) {
             is_new = true;
-            *workspace = Workspace { version, ..Workspace::new(now) };
+            *workspace = Workspace {
+                version,
+                ..Workspace::new(now)
+            };
         }
         if is_new {
             self.queue.add(key, Class::Normal, None);
@@ -204,8 +204,9 @@ impl Group {
 
     /// The list of a shard is complete: gives the workspaces that it does not name, which are gone.
     pub(super) fn is_complete(&mut self, side: Side) -> Vec<Key> {
-        let Some(shard) = self.shard(side) else { return Vec::new() };
-        shard.is_read = true;
+        let Some(shard) = self.shard(side) else {
+            return Vec::new();
+        };
         let unlisted = shard.workspaces.iter().filter(|(_, workspace)| !workspace.is_listed);
         let key = |cluster: &Rc<str>| Key {
             shard: side,
@@ -227,7 +228,10 @@ impl Group {
         while self.queue.refill(now, |side, from| waiting_of(shards, side, from)) {}
         loop {
             let (key, _) = self.queue.take(now, Class::Last, |_| 0)?;
-            if self.workspace(&key).is_some_and(|workspace| workspace.released.is_none()) {
+            if self
+                .workspace(&key)
+                .is_some_and(|workspace| workspace.released.is_none())
+            {
                 self.taken.insert(key.clone(), self.edition);
                 return Some(key);
             }
@@ -287,11 +291,6 @@ impl Group {
     pub(super) fn waiting(&self) -> usize {
         let all = self.shards.values().flat_map(|shard| shard.workspaces.values());
         all.filter(|workspace| workspace.released.is_none()).count()
-    }
-
-    /// True if all shards have shown who waits.
-    pub(super) fn is_read(&self) -> bool {
-        self.shards.values().all(|shard| shard.is_read)
     }
 }
 

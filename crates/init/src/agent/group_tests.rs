@@ -52,7 +52,10 @@ fn no_more_than_four_are_worked_on_at_once() {
     let mut group = group(&["a", "b", "c", "d", "e", "f"], now);
     assert_eq!(all(&mut group, now), ["a", "b", "c", "d"].map(key));
     assert_eq!((group.waiting(), group.next_due()), (6, None));
-    assert_eq!(group.ends(&key("b"), Turn::Released(Some(2)), now, 0.5), Some(Duration::ZERO));
+    assert_eq!(
+        group.ends(&key("b"), Turn::Released(Some(2)), now, 0.5),
+        Some(Duration::ZERO)
+    );
     assert_eq!(all(&mut group, now), [key("e")]);
     assert_eq!(group.waiting(), 5);
 }
@@ -83,7 +86,11 @@ fn what_waits_and_what_fails_is_tried_later_each_time_and_at_once_when_something
             group.ends(&key("a"), turn, now, 1.0);
             let wait = Duration::from_millis(wait + 1);
             let due = group.next_due().expect("it is tried later");
-            assert!(due <= now + wait && now + wait < due + Duration::from_millis(2), "{:?}", due - now);
+            assert!(
+                due <= now + wait && now + wait < due + Duration::from_millis(2),
+                "{:?}",
+                due - now
+            );
             assert_eq!(group.next(now + wait / 2), None);
             now += wait;
         }
@@ -123,7 +130,10 @@ fn what_is_released_has_no_turn_until_it_waits_once_more() {
     group.is_there(key("a"), 6, now + SECOND);
     assert_eq!(group.next(now + SECOND), Some(key("a")));
     // It was off already, as seen later than the last event.
-    assert_eq!(group.ends(&key("a"), Turn::Released(None), now + 3 * SECOND, 0.5), Some(2 * SECOND));
+    assert_eq!(
+        group.ends(&key("a"), Turn::Released(None), now + 3 * SECOND, 0.5),
+        Some(2 * SECOND)
+    );
     group.is_there(key("a"), 6, now);
     assert_eq!(group.next(now), None);
     group.is_gone(&key("a"));

@@ -38,10 +38,5 @@ pub(super) fn is_unanswered(key: &Key, error: &Error) {
 }
 
 pub(super) fn is_unrecorded(error: &Error) {
-    log_line!(
-        Debug,
-        EventFailed,
-        "an Event could not be written",
-        error = error
-    );
+    log_line!(Debug, EventFailed, "an Event could not be written", error = error);
 }

@@ -41,32 +41,60 @@ pub(crate) fn render_standby() -> String {
 }
 
 /// All figures as text.
-pub(super) fn render(counters: &BTreeMap<Box<str>, Counters>, groups: &BTreeMap<Rc<str>, Group>, failing: usize) -> String {
+pub(super) fn render(
+    counters: &BTreeMap<Box<str>, Counters>,
+    groups: &BTreeMap<Rc<str>, Group>,
+    failing: usize,
+) -> String {
     let mut page = Page::default();
     page.begin("leading", "gauge", "Whether this process does the work.");
     page.line("leading", "", &1);
-    page.begin("failing", "gauge", "Targets, types, shards and workspaces that fail now.");
+    page.begin(
+        "failing",
+        "gauge",
+        "Targets, types, shards and workspaces that fail now.",
+    );
     page.line("failing", "", &failing);
-    page.begin("workspaces_waiting", "gauge", "Workspaces that wait for an initializer, by the targets that it stands for.");
+    page.begin(
+        "workspaces_waiting",
+        "gauge",
+        "Workspaces that wait for an initializer, by the targets that it stands for.",
+    );
     for group in groups.values() {
         for target in &*group.targets {
             page.line("workspaces_waiting", &of(&target.metadata.name), &group.waiting());
         }
     }
-    page.begin("workspaces_initialized_total", "counter", "Workspaces whose initializer was taken off.");
+    page.begin(
+        "workspaces_initialized_total",
+        "counter",
+        "Workspaces whose initializer was taken off.",
+    );
     for (target, counters) in counters {
         page.line("workspaces_initialized_total", &of(target), &counters.initialized);
     }
-    page.begin("failed_runs_total", "counter", "Runs over a workspace that have failed.");
+    page.begin(
+        "failed_runs_total",
+        "counter",
+        "Runs over a workspace that have failed.",
+    );
     for (target, counters) in counters {
         page.line("failed_runs_total", &of(target), &counters.failed_runs);
     }
-    page.begin("seconds", "histogram", "From the first sight of a workspace until its initializer was taken off.");
+    page.begin(
+        "seconds",
+        "histogram",
+        "From the first sight of a workspace until its initializer was taken off.",
+    );
     for (target, counters) in counters {
         for (count, end) in counters.buckets.iter().zip(BUCKETS) {
             page.line("seconds_bucket", &format!("{},le=\"{end}\"", of(target)), count);
         }
-        page.line("seconds_bucket", &format!("{},le=\"+Inf\"", of(target)), &counters.initialized);
+        page.line(
+            "seconds_bucket",
+            &format!("{},le=\"+Inf\"", of(target)),
+            &counters.initialized,
+        );
         page.line("seconds_sum", &of(target), &counters.seconds);
         page.line("seconds_count", &of(target), &counters.initialized);
     }
@@ -84,11 +112,18 @@ struct Page(String);
 impl Page {
     fn begin(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a String cannot fail.
-        let _ = write!(self.0, "# HELP edge_syncer_init_{name} {help}\n# TYPE edge_syncer_init_{name} {kind}\n");
+        let _ = write!(
+            self.0,
+            "# HELP edge_syncer_init_{name} {help}\n# TYPE edge_syncer_init_{name} {kind}\n"
+        );
     }
 
     fn line(&mut self, name: &str, labels: &str, value: &dyn std::fmt::Display) {
-        let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+        let labels = if labels.is_empty() {
+            String::new()
+        } else {
+            format!("{{{labels}}}")
+        };
         let _ = writeln!(self.0, "edge_syncer_init_{name}{labels} {value}");
     }
 }

@@ -66,6 +66,8 @@ pub(crate) struct Agent {
     references: References,
     groups: BTreeMap<Rc<str>, Group>,
     next_shard: u32,
+    /// The initializers of which another target may be, so that it is not known yet what is wanted.
+    unsettled: BTreeSet<Rc<str>>,
     /// Where the sides are, for messages.
     contacts: Vec<(Side, Standing)>,
     report: Report,
@@ -84,6 +86,7 @@ impl Agent {
             references: References::default(),
             groups: BTreeMap::new(),
             next_shard: 0,
+            unsettled: BTreeSet::new(),
             contacts: moment.contacts,
             report: Report::default(),
             settings,
@@ -148,7 +151,9 @@ impl Agent {
     fn place_of(&self, feed: Feed) -> Rc<kube_lite::Place> {
         let side = driver::Feed::side(feed);
         let found = self.contacts.iter().find(|(other, _)| *other == side);
-        found.map(|(_, standing)| Rc::clone(&standing.place)).unwrap_or_default()
+        found
+            .map(|(_, standing)| Rc::clone(&standing.place))
+            .unwrap_or_default()
     }
 
     fn of_targets(&mut self, event: SourceEvent) {
@@ -173,15 +178,25 @@ impl Agent {
     /// Follows the types that targets name.
     fn follow_types(&mut self) {
         let config = &self.settings.config_workspace;
-        let wanted: BTreeSet<_> = self.targets.all().map(|target| targets::type_of(target, config)).collect();
+        let wanted: BTreeSet<_> = self
+            .targets
+            .all()
+            .map(|target| targets::type_of(target, config))
+            .collect();
         let change = self.references.follow(&wanted);
         for (number, name) in change.end {
             self.close(Side::Type(number), Feed::Type(number));
             self.report.is_over(&Subject::Type(name), self.now);
         }
         for (number, name) in change.begin {
-            self.effects.push(Effect::Open(Side::Type(number), Place::Workspace(name.workspace)));
-            self.read(Feed::Type(number), kcp::workspace_types(), Some(name.name), Style::Whole);
+            self.effects
+                .push(Effect::Open(Side::Type(number), Place::Workspace(name.workspace)));
+            self.read(
+                Feed::Type(number),
+                kcp::workspace_types(),
+                Some(name.name),
+                Style::Whole,
+            );
         }
         self.regroup();
     }
@@ -249,9 +264,20 @@ impl Agent {
                 urls.extend(known.urls.iter().cloned());
             }
         }
-        let over: Vec<Rc<str>> = self.groups.keys().filter(|it| !wanted.contains_key(*it)).cloned().collect();
+        let over: Vec<Rc<str>> = self
+            .groups
+            .keys()
+            .filter(|it| !wanted.contains_key(*it))
+            .cloned()
+            .collect();
         for initializer in over {
-            let urls: Vec<Rc<str>> = self.groups.get(&initializer).into_iter().flat_map(Group::urls).cloned().collect();
+            let urls: Vec<Rc<str>> = self
+                .groups
+                .get(&initializer)
+                .into_iter()
+                .flat_map(Group::urls)
+                .cloned()
+                .collect();
             for url in urls {
                 self.close_shard(&initializer, &url);
             }
@@ -269,7 +295,11 @@ impl Agent {
             lines::is_served(initializer, &group.targets);
         }
         let over: Vec<Rc<str>> = group.urls().filter(|url| !urls.contains(*url)).cloned().collect();
-        let new: Vec<Rc<str>> = urls.iter().filter(|url| !group.urls().any(|known| known == *url)).cloned().collect();
+        let new: Vec<Rc<str>> = urls
+            .iter()
+            .filter(|url| !group.urls().any(|known| known == *url))
+            .cloned()
+            .collect();
         for url in over {
             self.close_shard(initializer, &url);
         }
@@ -285,14 +315,18 @@ impl Agent {
     }
 
     fn close_shard(&mut self, initializer: &Rc<str>, url: &str) {
-        let closed = self.groups.get_mut(initializer).and_then(|group| group.close(url, self.now));
+        let closed = self
+            .groups
+            .get_mut(initializer)
+            .and_then(|group| group.close(url, self.now));
         let Some((side, workspaces)) = closed else { return };
         for key in workspaces {
             self.report.is_over(&Subject::Workspace(key), self.now);
         }
         if let Side::Shard(number) = side {
             self.close(side, Feed::Clusters(number));
-            self.report.is_over(&Subject::Clusters(Rc::clone(initializer), number), self.now);
+            self.report
+                .is_over(&Subject::Clusters(Rc::clone(initializer), number), self.now);
         }
     }
 
@@ -346,7 +380,8 @@ impl Agent {
         let turn = match filled.outcome {
             Outcome::Gone => Turn::Released(None),
             Outcome::Complete(place) if group.is_current(&key) => {
-                self.effects.push(Effect::Request(Request::Release(key, initializer, place)));
+                self.effects
+                    .push(Effect::Request(Request::Release(key, initializer, place)));
                 return;
             }
             Outcome::Complete(_) => Turn::Again,
@@ -371,7 +406,8 @@ impl Agent {
 
     fn has_trouble(&mut self, key: &Key, trouble: &Trouble, is_early: bool) {
         let record = self.report.has_trouble(key, trouble, is_early, self.now);
-        self.effects.extend(record.map(|record| Effect::Request(Request::Record(record))));
+        self.effects
+            .extend(record.map(|record| Effect::Request(Request::Record(record))));
     }
 
     fn released(&mut self, key: Key, result: Result<Released, Error>) {
@@ -385,7 +421,9 @@ impl Agent {
                     Released::At(version) => Some(version),
                     Released::Before => None,
                 };
-                let lasted = group.ends(&key, Turn::Released(at), self.now, jitter).unwrap_or_default();
+                let lasted = group
+                    .ends(&key, Turn::Released(at), self.now, jitter)
+                    .unwrap_or_default();
                 if at.is_some() {
                     self.report.is_initialized(&key, &initializer, &group.targets, lasted);
                 }
@@ -423,10 +461,15 @@ impl Agent {
     /// What has to be known before it is ready, if something is missing.
     fn missing(&self) -> Option<&'static str> {
         let config = &self.settings.config_workspace;
-        let mut known = self.targets.all().map(|target| self.references.known(&targets::type_of(target, config)));
+        let mut known = self
+            .targets
+            .all()
+            .map(|target| self.references.known(&targets::type_of(target, config)));
         match () {
             () if !self.targets.are_read() => Some("the InitTargets are not read yet\n"),
-            () if known.any(|known| *known == Known::Nothing) => Some("the types of the InitTargets are not read yet\n"),
+            () if known.any(|known| *known == Known::Nothing) => {
+                Some("the types of the InitTargets are not read yet\n")
+            }
             () => None,
         }
     }
@@ -461,10 +504,11 @@ impl Role for Agent {
         let answering = self.contacts.iter().filter(|(_, standing)| standing.answers);
         let answering: Vec<Side> = answering.map(|(side, _)| *side).collect();
         let unknown = unknown_types(&self.targets, &self.references, &self.settings.config_workspace);
+        let is_unsettled = |initializer: &&Rc<str>| unknown.iter().any(|name| is_of(initializer, name));
+        self.unsettled = self.groups.keys().filter(is_unsettled).cloned().collect();
         for (initializer, group) in &mut self.groups {
             group.answer(answering.iter().copied(), self.now, self.random.f64());
-            // A target that may be of this type is not known well enough: what it wants would be missing.
-            if unknown.iter().any(|name| is_of(initializer, name)) {
+            if self.unsettled.contains(initializer) {
                 continue;
             }
             while let Some(key) = group.next(self.now) {
@@ -482,7 +526,11 @@ impl Role for Agent {
     }
 
     fn next_due(&mut self) -> Option<Instant> {
-        let groups = self.groups.values().filter_map(Group::next_due);
+        let settled = self
+            .groups
+            .iter()
+            .filter(|(initializer, _)| !self.unsettled.contains(*initializer));
+        let groups = settled.filter_map(|(_, group)| group.next_due());
         groups.chain(self.report.due()).min()
     }
 

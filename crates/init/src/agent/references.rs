@@ -189,7 +189,11 @@ mod tests {
         assert_eq!((change.begin, change.end), (vec![], vec![(0, b.clone())]));
         assert_eq!(all.named(1), Some(&a));
         assert_eq!(all.named(0), None);
-        assert_eq!(all.follow(&BTreeSet::from([a, b.clone()])).begin, [(2, b)], "a new number");
+        assert_eq!(
+            all.follow(&BTreeSet::from([a, b.clone()])).begin,
+            [(2, b)],
+            "a new number"
+        );
     }
 
     #[test]
@@ -201,7 +205,10 @@ mod tests {
         assert!(all.is_unreadable(0) && !all.is_unreadable(0));
         let urls = [
             ("https://a/services/initializingworkspaces/2abc:dev/", None),
-            ("https://b/services/initializingworkspaces/2abc:dev", Some("initializing")),
+            (
+                "https://b/services/initializingworkspaces/2abc:dev",
+                Some("initializing"),
+            ),
             ("https://a/services/terminatingworkspaces/2abc:dev", Some("terminating")),
             ("https://c/services/terminatingworkspaces/2abc:dev", None),
         ];

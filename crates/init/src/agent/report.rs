@@ -84,7 +84,10 @@ impl Report {
 
     /// Something cannot be read now.
     pub(super) fn is_unreadable(&mut self, subject: &Subject, error: &Error, place: &Place, now: Instant) {
-        if self.failures.fails(subject, kind(error), None, now).is_none() {
+        // All that is read at a server fails with it.
+        let is_of_all = error.is_unreachable() || error.is_unauthorized();
+        let shared = is_of_all.then(|| server_of(&place.address));
+        if self.failures.fails(subject, kind(error), shared, now).is_none() {
             return;
         }
         let (what, rule) = match subject {
@@ -98,7 +101,9 @@ impl Report {
             error if error.is_type_not_served() => match subject {
                 Subject::Targets | Subject::Templates => CRDS.into(),
                 Subject::Type(_) => "check the path in the target's workspaceTypeRef".into(),
-                Subject::Clusters(..) | Subject::Workspace(_) => "it continues by itself when kcp serves this URL".into(),
+                Subject::Clusters(..) | Subject::Workspace(_) => {
+                    "it continues by itself when kcp serves this URL".into()
+                }
             },
             error => advice(error, place),
         };
@@ -180,7 +185,10 @@ impl Report {
 
     /// A workspace is not finished. What is early for that is not worth a line. Gives what is to be written down.
     pub(super) fn has_trouble(&mut self, key: &Key, trouble: &Trouble, is_early: bool, now: Instant) -> Option<Record> {
-        let (words, source) = (trouble.words(), trouble.source.map_or(String::new(), |index| index.to_string()));
+        let (words, source) = (
+            trouble.words(),
+            trouble.source.map_or(String::new(), |index| index.to_string()),
+        );
         let target = trouble.target.as_ref().map_or("", |name| &name.name);
         let path = self.progress.get(key).map_or("", |progress| &progress.path);
         if is_early {
@@ -199,7 +207,8 @@ impl Report {
         }
         let whole = format!("{target} {source} {} {words}", trouble.object);
         let subject = Subject::Workspace(key.clone());
-        self.failures.fails(&subject, kind_of_words(&whole), trouble.shared().as_deref(), now)?;
+        self.failures
+            .fails(&subject, kind_of_words(&whole), trouble.shared().as_deref(), now)?;
         let advice = trouble.advice();
         log_line!(
             Warn,
@@ -226,7 +235,13 @@ impl Report {
     }
 
     /// An initializer is off a workspace.
-    pub(super) fn is_initialized(&mut self, key: &Key, initializer: &str, targets: &[Rc<InitTarget>], lasted: Duration) {
+    pub(super) fn is_initialized(
+        &mut self,
+        key: &Key,
+        initializer: &str,
+        targets: &[Rc<InitTarget>],
+        lasted: Duration,
+    ) {
         let progress = self.progress.remove(key).unwrap_or_default();
         for target in targets {
             self.counter(target).initialized(lasted);
@@ -250,6 +265,13 @@ impl Report {
             self.progress.remove(key);
         }
     }
+}
+
+/// The server of an address, without the path and the proxy.
+fn server_of(address: &str) -> &str {
+    let begin = address.find("://").map_or(0, |at| at + 3);
+    let end = address[begin..].find(['/', ' ']).map_or(address.len(), |at| begin + at);
+    &address[..end]
 }
 
 const CONFIG_RULE: &str = "allow the agent's user, in the config workspace, access to / and get, list and watch of inittargets and \

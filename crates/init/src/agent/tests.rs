@@ -35,7 +35,10 @@ fn target(name: &str, path: &str, template: &str) -> Value {
 }
 
 fn workspace_type(cluster: &str, urls: &[&str]) -> Value {
-    let urls: Vec<Value> = urls.iter().map(|url| json!({"url": format!("{url}/initializingworkspaces/x")})).collect();
+    let urls: Vec<Value> = urls
+        .iter()
+        .map(|url| json!({"url": format!("{url}/initializingworkspaces/x")}))
+        .collect();
     json!({
         "metadata": {"name": "dev", "annotations": {CLUSTER: cluster}},
         "spec": {"initializer": true},
@@ -55,7 +58,13 @@ impl Bench {
             config_workspace: "root:conf".into(),
             seed: 1,
         };
-        let agent = Agent::new(settings, Moment { now, contacts: Vec::new() });
+        let agent = Agent::new(
+            settings,
+            Moment {
+                now,
+                contacts: Vec::new(),
+            },
+        );
         let mut bench = Self {
             agent,
             now,
@@ -85,13 +94,20 @@ impl Bench {
 
     fn handle(&mut self, event: Event<Answer>) {
         let contacts = Vec::new();
-        let moment = Moment { now: self.now, contacts };
+        let moment = Moment {
+            now: self.now,
+            contacts,
+        };
         assert_eq!(self.agent.handle(event, moment), Ok(Course::On));
         self.act();
     }
 
     fn source(&mut self, feed: Feed, event: SourceEvent) {
-        let (id, _) = *self.sources.iter().find(|(_, other)| *other == feed).expect("it is read");
+        let (id, _) = *self
+            .sources
+            .iter()
+            .find(|(_, other)| *other == feed)
+            .expect("it is read");
         self.handle(Event::Source(id, event));
     }
 
@@ -116,7 +132,9 @@ impl Bench {
             _ => None,
         });
         let names = |job: &Job| job.targets.iter().map(|target| target.metadata.name.clone()).collect();
-        filling.map(|(key, job)| (key.cluster.to_string(), names(&job))).collect()
+        filling
+            .map(|(key, job)| (key.cluster.to_string(), names(&job)))
+            .collect()
     }
 
     fn fills(&mut self, shard: u32, cluster: &str, outcome: Outcome) {
@@ -157,7 +175,10 @@ fn key(shard: u32, cluster: &str) -> Key {
 }
 
 fn filled(cluster: &str, targets: &[&str]) -> (String, Vec<String>) {
-    (cluster.to_owned(), targets.iter().map(|&name| name.to_owned()).collect())
+    (
+        cluster.to_owned(),
+        targets.iter().map(|&name| name.to_owned()).collect(),
+    )
 }
 
 #[test]
@@ -185,7 +206,12 @@ fn a_workspace_is_filled_and_then_let_go() {
 fn nobody_is_let_go_with_less_than_what_is_wanted_by_then() {
     let changes: [fn(&mut Bench); 3] = [
         |bench| bench.shows(Feed::Targets, &target("a", "root", "other")),
-        |bench| bench.shows(Feed::Templates, &json!({"metadata": {"name": "t", "annotations": {CLUSTER: "conf"}}})),
+        |bench| {
+            bench.shows(
+                Feed::Templates,
+                &json!({"metadata": {"name": "t", "annotations": {CLUSTER: "conf"}}}),
+            )
+        },
         |bench| {
             bench.shows(Feed::Targets, &target("b", "root", "t"));
         },
@@ -232,7 +258,10 @@ fn a_target_without_a_path_means_a_type_beside_it() {
     unplaced["metadata"].as_object_mut().unwrap().remove("annotations");
     bench.lists(Feed::Targets, &[target("a", "", "t"), unplaced]);
     let places: Vec<&Place> = bench.opened.values().collect();
-    assert_eq!(places, [&Place::Workspace("conf".into()), &Place::Workspace("root:conf".into())]);
+    assert_eq!(
+        places,
+        [&Place::Workspace("conf".into()), &Place::Workspace("root:conf".into())]
+    );
 }
 
 #[test]
@@ -247,7 +276,10 @@ fn shards_come_and_go_with_the_urls_of_the_type() {
     // A late answer changes nothing.
     bench.fills(0, "w", Outcome::Complete(0));
     assert_eq!(bench.releasing(), []);
-    bench.source(Feed::Type(0), SourceEvent::Gone(bytes(&workspace_type("root", &["https://s2"]))));
+    bench.source(
+        Feed::Type(0),
+        SourceEvent::Gone(bytes(&workspace_type("root", &["https://s2"]))),
+    );
     assert_eq!(bench.opened.keys().collect::<Vec<_>>(), [&Side::Type(0)]);
     bench.shows(Feed::Type(0), &workspace_type("root", &["https://s2"]));
     bench.lists(Feed::Clusters(2), &[logical_cluster("v", 1)]);
@@ -281,7 +313,11 @@ fn what_fails_is_written_down_once_and_tried_at_once_when_the_template_changes()
     let mut bench = Bench::serving();
     let object = bytes(&target("a", "root", "t"));
     let parsed: crate::kinds::InitTarget = parsed(&object).unwrap();
-    let why = || Why::Source(SourceError::NoTemplate { template: "t".to_owned() });
+    let why = || {
+        Why::Source(SourceError::NoTemplate {
+            template: "t".to_owned(),
+        })
+    };
     for round in 0..3 {
         bench.fills(0, "w", Outcome::Fails(Trouble::of_source(&parsed, 0, why())));
         let records: Vec<_> = mem::take(&mut bench.requests)
@@ -297,7 +333,10 @@ fn what_fails_is_written_down_once_and_tried_at_once_when_the_template_changes()
             let expected = "workspace root:w, sources[0]: there is no InitTemplate t; ";
             assert!(record.message.starts_with(expected), "{}", record.message);
         }
-        bench.shows(Feed::Templates, &json!({"metadata": {"name": "t", "annotations": {CLUSTER: "conf"}}}));
+        bench.shows(
+            Feed::Templates,
+            &json!({"metadata": {"name": "t", "annotations": {CLUSTER: "conf"}}}),
+        );
         assert_eq!(bench.filling().len(), 1);
     }
 }
@@ -311,4 +350,19 @@ fn it_is_ready_once_targets_and_types_are_read() {
     assert_eq!(ready(&bench), Some("the types of the InitTargets are not read yet"));
     bench.source(Feed::Type(0), SourceEvent::Down(Error::Unreachable("away".to_owned())));
     assert_eq!(ready(&bench), None);
+}
+
+#[test]
+fn nothing_is_due_while_it_is_not_known_what_is_wanted() {
+    let mut bench = Bench::serving();
+    bench.fills(0, "w", Outcome::Fails(Trouble::of_workspace(Why::NoPath)));
+    assert!(bench.agent.next_due().is_some());
+    bench.shows(Feed::Targets, &target("b", "2abc", "t"));
+    let due = bench.agent.next_due();
+    assert!(
+        due.is_none_or(|due| due > bench.now + Duration::from_secs(10)),
+        "{due:?}"
+    );
+    bench.lists(Feed::Type(1), &[]);
+    assert_eq!(bench.filling().len(), 1);
 }

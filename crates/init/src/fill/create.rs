@@ -51,7 +51,11 @@ impl<'a> Creating<'a> {
         let mut awaited = Vec::new();
         for object in objects {
             let named = named(&object);
-            let refused = |error| Stop::of(self.key.shard, error, |error| Trouble::of_object(named.clone(), Why::Refused(error)));
+            let refused = |error| {
+                Stop::of(self.key.shard, error, |error| {
+                    Trouble::of_object(named.clone(), Why::Refused(error))
+                })
+            };
             let found = self.mapping.find(&object, &self.key.cluster, self.shard).await;
             let Some(resource) = found.map_err(refused)? else {
                 return Ok(Some(Trouble::of_object(named, Why::NotServed)));
@@ -91,7 +95,11 @@ impl<'a> Creating<'a> {
         if resource.namespaced && text(metadata.get("namespace")).is_empty() {
             metadata.insert("namespace".to_owned(), json!(DEFAULT));
         }
-        let namespace = if resource.namespaced { text(metadata.get("namespace")) } else { String::new() };
+        let namespace = if resource.namespaced {
+            text(metadata.get("namespace"))
+        } else {
+            String::new()
+        };
         let name = ObjectName::in_workspace(&self.key.cluster, &namespace, &name);
         Some((name, Value::Object(fields).to_string().into()))
     }

@@ -17,8 +17,8 @@ use std::time::SystemTime;
 use kube_lite::{Cluster, Content, Error, ObjectName};
 
 use self::create::Creating;
-pub(crate) use self::trouble::{Trouble, Why};
 pub(crate) use self::release::release;
+pub(crate) use self::trouble::{Trouble, Why};
 use crate::agent::{Key, Side};
 use crate::kcp::{self, LogicalCluster};
 use crate::kinds::{InitTarget, InitTemplate};
@@ -168,7 +168,11 @@ impl Run<'_> {
             Some(template) => {
                 let name = template_name(target, &template.name);
                 let read = self.read(&name).await;
-                read.map_err(|error| Stop::of(Side::Config, error, |error| at(Why::Template(template.name.clone(), error))))?;
+                read.map_err(|error| {
+                    Stop::of(Side::Config, error, |error| {
+                        at(Why::Template(template.name.clone(), error))
+                    })
+                })?;
                 self.templates.get(&name).and_then(Option::as_ref)
             }
         };

@@ -12,7 +12,12 @@ use crate::kcp;
 const TRIES: usize = 8;
 
 /// Takes the initializer off, which was seen at this place of the list.
-pub(crate) async fn release(key: &Key, initializer: &str, mut place: usize, shard: &Cluster) -> Result<Released, Error> {
+pub(crate) async fn release(
+    key: &Key,
+    initializer: &str,
+    mut place: usize,
+    shard: &Cluster,
+) -> Result<Released, Error> {
     let name = kcp::logical_cluster(&key.cluster);
     let value = Value::from(initializer);
     let mut tries = 1;

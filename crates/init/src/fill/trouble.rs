@@ -126,7 +126,11 @@ impl Trouble {
 
 /// What to do about a refusal inside a workspace.
 fn about(error: &Error) -> String {
-    if let Some(rule) = error.status().filter(|status| status.code == 403).and_then(|status| Rule::denied(&status.message)) {
+    if let Some(rule) = error
+        .status()
+        .filter(|status| status.code == 403)
+        .and_then(|status| Rule::denied(&status.message))
+    {
         return format!("add {rule} to spec.initializerPermissions of the WorkspaceType");
     }
     if let Some(namespace) = error.missing_namespace() {
@@ -136,7 +140,9 @@ fn about(error: &Error) -> String {
         );
     }
     let text = match error.status().map_or(0, |status| status.code) {
-        403 if error.is_denial() => "the named webhook refuses it: change the object in the template, or the webhook's rules",
+        403 if error.is_denial() => {
+            "the named webhook refuses it: change the object in the template, or the webhook's rules"
+        }
         403 => {
             "allow the agent's user initialize of this WorkspaceType in its workspace (workspacetypes of tenancy.kcp.io); a \
              grant counts within some seconds"
@@ -165,7 +171,10 @@ impl<'a> Rule<'a> {
         let (_, rule) = message.split_once("no rule allows ")?;
         let (verb, rest) = rule.split_once(" on ")?;
         let what = rest.split_whitespace().next()?;
-        let (group, resource) = what.split_once('/').filter(|_| !what.starts_with('/')).unwrap_or(("", what));
+        let (group, resource) = what
+            .split_once('/')
+            .filter(|_| !what.starts_with('/'))
+            .unwrap_or(("", what));
         let group = if group == "core" { "" } else { group };
         Some(Self { verb, group, resource })
     }
@@ -175,7 +184,10 @@ impl fmt::Display for Rule<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { verb, group, resource } = self;
         if resource.starts_with('/') {
-            return write!(f, "the rule {{nonResourceURLs: [/api, /api/*, /apis, /apis/*], verbs: [{verb}]}}");
+            return write!(
+                f,
+                "the rule {{nonResourceURLs: [/api, /api/*, /apis, /apis/*], verbs: [{verb}]}}"
+            );
         }
         write!(
             f,
@@ -212,7 +224,10 @@ mod tests {
                  spec.initializerPermissions of the WorkspaceType",
             ),
         ] {
-            let trouble = Trouble::of_object("ConfigMap base/a".to_owned(), refused(403, &format!("{initializer}{words}")));
+            let trouble = Trouble::of_object(
+                "ConfigMap base/a".to_owned(),
+                refused(403, &format!("{initializer}{words}")),
+            );
             assert_eq!(trouble.advice(), expected);
             assert!(trouble.words().contains(words), "{}", trouble.words());
         }

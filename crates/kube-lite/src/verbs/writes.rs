@@ -54,7 +54,8 @@ impl Cluster {
         operations: &[Operation<'_>],
         content: Content,
     ) -> Result<Bytes, Error> {
-        self.json_patch_subresource(resource, name, "", operations, content).await
+        self.json_patch_subresource(resource, name, "", operations, content)
+            .await
     }
 
     /// The same through a subresource, such as `status`.
@@ -66,7 +67,11 @@ impl Cluster {
         operations: &[Operation<'_>],
         content: Content,
     ) -> Result<Bytes, Error> {
-        let at = if subresource.is_empty() { String::new() } else { format!("/{subresource}") };
+        let at = if subresource.is_empty() {
+            String::new()
+        } else {
+            format!("/{subresource}")
+        };
         let operations: Value = operations.iter().map(|operation| operation.to_json()).collect();
         let body = Bytes::from(operations.to_string());
         self.patch_at(resource, name, &at, body, content).await
