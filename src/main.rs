@@ -51,6 +51,10 @@ fn main() -> ExitCode {
             })
         }
         #[cfg(feature = "init")]
+        Ok(Invocation::InitCheck(init, format)) => {
+            Box::pin(async move { edge_syncer::init::check(&init.settings, format).await })
+        }
+        #[cfg(feature = "init")]
         Ok(Invocation::Refuse(why)) => return cli::refuse(&why),
         #[cfg(feature = "init")]
         Ok(Invocation::Render(settings)) => return cli::render(&settings),

@@ -10,12 +10,13 @@ use kube_lite::logging::times;
 use kube_lite::{Cluster, Credentials, Error};
 use serde_json::{Value, json};
 
-use super::points::{Points, Verdict};
+use super::Points;
 use super::refused::Ended;
 use crate::ask::advice_of_server;
 use crate::cli::Settings;
 use crate::side::Side;
 use crate::sides;
+use driver::points::Verdict;
 
 /// Credentials that end sooner are worth a note.
 const SOON: u64 = 7 * 86_400;

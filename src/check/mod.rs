@@ -5,7 +5,6 @@
 
 mod contact;
 mod own;
-mod points;
 mod refused;
 mod selected;
 
@@ -14,6 +13,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use driver::advice::advice;
+use driver::points::Verdict;
 use futures_util::FutureExt as _;
 use futures_util::future::{LocalBoxFuture, poll_fn};
 use kube_lite::logging::LogFormat;
@@ -21,7 +21,6 @@ use kube_lite::{Cluster, Credentials, Error};
 use serde_json::json;
 
 use self::contact::contact;
-use self::points::{Points, Verdict};
 use crate::ask;
 use crate::cli::{self, Settings};
 use crate::model::OneCluster;
@@ -29,6 +28,9 @@ use crate::permissions::{On, Permission, needed};
 use crate::side::Side;
 use crate::survey::{Survey, survey};
 use crate::sync::identity;
+
+/// What was found, at which side.
+type Points = driver::points::Points<Side>;
 
 /// Questions about permissions in flight at once: enough for a link with much latency.
 const AT_ONCE: usize = 8;
@@ -68,11 +70,7 @@ pub async fn check(settings: Settings, format: LogFormat) -> ExitCode {
         points.add(None, "configs", Verdict::Unknown, found, "");
     }
     cli::print(&points.text(format));
-    cli::code_of_check(match points.worst() {
-        Verdict::Good | Verdict::Note => None,
-        Verdict::Unknown => Some(false),
-        Verdict::Wrong => Some(true),
-    })
+    cli::code_of_points(points.worst())
 }
 
 /// Whether hub and edge are two clusters.

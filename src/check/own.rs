@@ -11,11 +11,12 @@ use driver::serve;
 use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType};
 use serde_json::json;
 
-use super::points::{Points, Verdict};
+use super::Points;
 use crate::cli::Settings;
 use crate::renewal::Keep;
 use crate::side::Side;
 use crate::sync::own_objects::record_name;
+use driver::points::Verdict;
 
 /// Whether the edge has what the syncer's own objects need.
 pub(super) async fn objects(edge: &Cluster, settings: &Settings, points: &mut Points) {

@@ -6,13 +6,14 @@ use futures_util::FutureExt as _;
 use kube_lite::read::read_metadata;
 use kube_lite::{Cluster, Credentials, ObjectName, ResourceType};
 
-use super::points::{Points, Verdict};
+use super::Points;
 use super::refused::OF_GEN;
 use super::{AT_ONCE, together};
 use crate::cli::Settings;
 use crate::side::Side;
 use crate::survey::{Registration, Survey};
 use crate::sync::meta::Meta;
+use driver::points::Verdict;
 
 /// The most namespaces that are looked for, each with a request.
 const MOST: usize = 200;

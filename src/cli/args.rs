@@ -42,6 +42,8 @@ pub(super) enum Command {
     InitHelp,
     #[cfg(feature = "init")]
     InitRun(Box<super::init_flags::Init>),
+    #[cfg(feature = "init")]
+    InitCheck(Box<super::init_flags::Init>, LogFormat),
     /// `init` cannot run so.
     #[cfg(feature = "init")]
     InitRefused(String),

@@ -161,6 +161,7 @@ The flags and the environment of run are taken too:
 #[cfg(feature = "init")]
 pub(super) const INIT: &str = "\
 Usage: edge-syncer init --config-workspace=WORKSPACE [flags]
+       edge-syncer init check ...
        edge-syncer init render ...
 
 Initializes workspaces of kcp in place of its init-agent: creates in each workspace that waits what the InitTargets of its
@@ -187,6 +188,7 @@ Others:
   -V, --version               print the version
 
 Commands:
+  check                       say whether init would work with the same flags, point by point; -o json for JSON
   render                      print the objects that an InitTarget gives a workspace, without a server (edge-syncer init
                               render --help)
 
@@ -195,7 +197,8 @@ Called by the name init-agent it needs no init. EDGE_SYNCER_LOG, RUST_LOG and th
 Example:
   edge-syncer init --kubeconfig=kcp.kubeconfig --config-workspace=root:platform
 
-Exit codes: 0 stopped by a signal, 1 failed, or a setting cannot be used, 2 wrong usage or unusable kubeconfig.
+Exit codes: 0 stopped by a signal, 1 failed, or a setting cannot be used, 2 wrong usage or unusable kubeconfig. Those of
+check are 0 all good, 1 something will not work, 2 something is unknown, or wrong usage.
 ";
 
 /// The help of `init render`.

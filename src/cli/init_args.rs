@@ -26,12 +26,13 @@ const FLAGS: [&str; 5] = [
 pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
     match args.split_first().map(|(word, rest)| (word.as_str(), rest)) {
         Some(("help", _)) => Ok(Command::InitHelp),
+        Some(("check", rest)) => init_flags::check(rest),
         Some(("render", rest)) => render(rest).map_err(|error| error.seen_from(RENDER)),
         None => init_flags::parse(args),
         Some((word, _)) if word.starts_with('-') => init_flags::parse(args),
         Some((word, _)) => {
-            let hint = spelling::hint(word, ["render"]);
-            Err(UsageError::new(format!("init {word:?}: must be render{hint}")).seen_from(INIT))
+            let hint = spelling::hint(word, ["check", "render"]);
+            Err(UsageError::new(format!("init {word:?}: must be check or render{hint}")).seen_from(INIT))
         }
     }
 }
@@ -135,7 +136,7 @@ mod tests {
         for (line, expected) in [
             (
                 "rendr",
-                "init \"rendr\": must be render, did you mean render? (see edge-syncer init --help)",
+                "init \"rendr\": must be check or render, did you mean render? (see edge-syncer init --help)",
             ),
             (
                 "render",

@@ -47,6 +47,33 @@ struct Raw {
     switches: [bool; SWITCHES.len()],
 }
 
+/// Reads the flags after `init check`: those of `init`, and the format of what is printed.
+pub(super) fn check(args: &[String]) -> Result<Command, UsageError> {
+    let (mut format, mut others) = (LogFormat::Text, Vec::new());
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        let value = match arg.as_str() {
+            "-h" | "--help" => return Ok(Command::InitHelp),
+            "-o" | "--output" => rest.next().map_or("", String::as_str),
+            arg => match arg.strip_prefix("-o=").or_else(|| arg.strip_prefix("--output=")) {
+                Some(value) => value,
+                None => {
+                    others.push(arg.to_owned());
+                    continue;
+                }
+            },
+        };
+        if value != "json" {
+            return Err(UsageError::new(format!("-o {value:?}: must be json")).seen_from(INIT));
+        }
+        format = LogFormat::Json;
+    }
+    Ok(match parse(&others)? {
+        Command::InitRun(init) => Command::InitCheck(init, format),
+        other => other,
+    })
+}
+
 /// Reads the flags after `init`.
 pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
     let mut raw = Raw::default();

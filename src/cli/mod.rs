@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::{self, ExitCode};
 
 use driver::logger::{self, Targets};
+use driver::points::Verdict;
 use driver::systemd::Asked;
 use kube_lite::access::{AccessError, AccessSource};
 use kube_lite::claims::Claims;
@@ -104,6 +105,9 @@ pub enum Invocation {
     /// Run the role `init`.
     #[cfg(feature = "init")]
     Init(Box<Init>),
+    /// Check whether that would work, and print what was found in this format.
+    #[cfg(feature = "init")]
+    InitCheck(Box<Init>, LogFormat),
     /// Print this line on stderr and exit with 1.
     #[cfg(feature = "init")]
     Refuse(String),
@@ -169,6 +173,8 @@ fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, Us
         Command::InitHelp => Invocation::Print(help::INIT.to_owned()),
         #[cfg(feature = "init")]
         Command::InitRun(init) => Invocation::Init(init),
+        #[cfg(feature = "init")]
+        Command::InitCheck(init, format) => Invocation::InitCheck(init, format),
         #[cfg(feature = "init")]
         Command::InitRefused(why) => Invocation::Refuse(why),
         #[cfg(feature = "init")]
@@ -385,13 +391,12 @@ pub fn print_help(text: &str) -> ExitCode {
     ExitCode::from(UNUSABLE)
 }
 
-/// The exit code of a check: all is good (`None`), something will not work (`true`), or something is not known
-/// (`false`).
-pub(crate) fn code_of_check(will_not_work: Option<bool>) -> ExitCode {
-    match will_not_work {
-        None => ExitCode::SUCCESS,
-        Some(true) => ExitCode::from(FAILED),
-        Some(false) => ExitCode::from(UNUSABLE),
+/// The exit code of a check: all is good, something will not work, or something is not known.
+pub(crate) fn code_of_points(worst: Verdict) -> ExitCode {
+    match worst {
+        Verdict::Good | Verdict::Note => ExitCode::SUCCESS,
+        Verdict::Wrong => ExitCode::from(FAILED),
+        Verdict::Unknown => ExitCode::from(UNUSABLE),
     }
 }
 

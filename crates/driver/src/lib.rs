@@ -17,6 +17,7 @@ pub mod failures;
 pub mod few;
 pub mod leader;
 pub mod logger;
+pub mod points;
 pub mod queue;
 mod requests;
 pub mod serve;

@@ -99,3 +99,10 @@ impl InitTarget {
         ObjectName::in_workspace(self.cluster().unwrap_or_default(), "", &self.metadata.name)
     }
 }
+
+impl InitTemplate {
+    /// The id of the workspace that it is in, if the server says so.
+    pub(crate) fn cluster(&self) -> Option<&str> {
+        self.metadata.annotations.get(crate::kcp::CLUSTER).map(String::as_str)
+    }
+}

@@ -7,6 +7,7 @@
 //!
 //! - `run`: what is started; `servers`: where the workspaces are.
 //! - `agent`: what is decided, as plain data on the driver.
+//! - `check`: whether that would work.
 //! - `fill`: what is done in one workspace. Beside `events`, nothing else talks to a server.
 //! - `objects`: the objects of a target for a workspace, in the order in which they are created.
 //! - `template`: Go's `text/template`; `sprig`: the functions that templates have beside Go's own; `moment` and `version` are
@@ -17,6 +18,7 @@
 #![allow(clippy::unnecessary_wraps, reason = "all functions of templates have one type")]
 
 mod agent;
+mod check;
 mod events;
 mod fill;
 mod kcp;
@@ -32,5 +34,6 @@ mod version;
 mod workspace;
 pub mod yaml;
 
+pub use check::{Where, check};
 pub use run::{Settings, run};
 pub use workspace::ConfigWorkspace;

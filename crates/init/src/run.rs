@@ -23,7 +23,7 @@ use crate::servers::Kcp;
 use crate::workspace::ConfigWorkspace;
 
 /// The Lease of the agents of one config workspace, as the Go agent has it.
-const LEASE: &str = "init-agent.kcp.io";
+pub(crate) const LEASE: &str = "init-agent.kcp.io";
 /// How long it lasts without being renewed.
 const LEASE_DURATION: Duration = Duration::from_secs(15);
 

@@ -53,7 +53,8 @@ impl Kcp {
         cluster("config", Below::new(root, &workspace.path)).with(workspace.workspaces)
     }
 
-    fn at(&self, place: &Place) -> Cluster {
+    /// What is at a place.
+    pub(crate) fn at(&self, place: &Place) -> Cluster {
         let root = Rc::clone(&self.root) as Rc<dyn ApiServer>;
         match place {
             Place::Workspace(workspace) => cluster("type", Below::new(root, &format!("/clusters/{workspace}"))),

@@ -32,9 +32,12 @@ use tokio::time::Instant;
 pub(crate) use self::border::{Answer, Feed, Key, Place, Record, Released, Request, Side};
 use self::group::{Group, Turn};
 pub(crate) use self::metrics::render_standby;
+pub(crate) use self::references::TypeName;
 use self::references::{Known, References};
-use self::report::{Report, Subject};
+use self::report::Report;
+pub(crate) use self::report::{Subject, advice};
 use self::targets::Targets;
+pub(crate) use self::targets::type_of;
 use crate::fill::{Filled, Job, Outcome, Trouble, Why};
 use crate::kcp::{self, CLUSTER, WorkspaceType};
 

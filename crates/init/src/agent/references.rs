@@ -7,9 +7,9 @@ use crate::kcp::WorkspaceType;
 
 /// How a target names a type: a workspace, by path or id, and a name. Several may mean one type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct TypeName {
-    pub(super) workspace: Rc<str>,
-    pub(super) name: Rc<str>,
+pub(crate) struct TypeName {
+    pub(crate) workspace: Rc<str>,
+    pub(crate) name: Rc<str>,
 }
 
 /// What is known of a type.

@@ -1,11 +1,11 @@
 //! What people are to see: which failures have a line, and what is counted.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::hash::Hash;
 use std::rc::Rc;
 use std::time::Duration;
 
-use driver::advice::advice;
 use driver::failures::{Failing, Failures};
 use driver::streak::{kind, kind_of_words};
 use kube_lite::logging::log_line;
@@ -21,7 +21,7 @@ use crate::kinds::InitTarget;
 
 /// What fails.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Subject {
+pub(crate) enum Subject {
     Targets,
     Templates,
     Type(TypeName),
@@ -90,23 +90,13 @@ impl Report {
         if self.failures.fails(subject, kind(error), shared, now).is_none() {
             return;
         }
-        let (what, rule) = match subject {
-            Subject::Targets => ("InitTargets", CONFIG_RULE),
-            Subject::Templates => ("InitTemplates", CONFIG_RULE),
-            Subject::Type(_) => ("WorkspaceType", TYPE_RULE),
-            Subject::Clusters(..) | Subject::Workspace(_) => ("workspaces that wait", TYPE_RULE),
+        let what = match subject {
+            Subject::Targets => "InitTargets",
+            Subject::Templates => "InitTemplates",
+            Subject::Type(_) => "WorkspaceType",
+            Subject::Clusters(..) | Subject::Workspace(_) => "workspaces that wait",
         };
-        let advice = match error {
-            error if error.is_forbidden() => rule.into(),
-            error if error.is_type_not_served() => match subject {
-                Subject::Targets | Subject::Templates => CRDS.into(),
-                Subject::Type(_) => "check the path in the target's workspaceTypeRef".into(),
-                Subject::Clusters(..) | Subject::Workspace(_) => {
-                    "it continues by itself when kcp serves this URL".into()
-                }
-            },
-            error => advice(error, place),
-        };
+        let advice = advice(subject, error, place);
         log_line!(
             Warn,
             WatchFailed,
@@ -265,6 +255,22 @@ impl Report {
             self.progress.remove(key);
         }
     }
+}
+
+/// What to do about something that cannot be read.
+pub(crate) fn advice(subject: &Subject, error: &Error, place: &Place) -> Cow<'static, str> {
+    let is_config = matches!(subject, Subject::Targets | Subject::Templates);
+    let words = match error {
+        error if error.is_forbidden() && is_config => CONFIG_RULE,
+        error if error.is_forbidden() => TYPE_RULE,
+        error if error.is_type_not_served() => match subject {
+            Subject::Targets | Subject::Templates => CRDS,
+            Subject::Type(_) => "check the path in the target's workspaceTypeRef",
+            Subject::Clusters(..) | Subject::Workspace(_) => "it continues by itself when kcp serves this URL",
+        },
+        error => return driver::advice::advice(error, place),
+    };
+    words.into()
 }
 
 /// The server of an address, without the path and the proxy.

@@ -85,7 +85,7 @@ fn name_of(meta: &Meta) -> ObjectName {
 }
 
 /// The type that a target names. Without a path, it is in the target's own workspace.
-pub(super) fn type_of(target: &InitTarget, config_workspace: &Rc<str>) -> TypeName {
+pub(crate) fn type_of(target: &InitTarget, config_workspace: &Rc<str>) -> TypeName {
     let reference = &target.spec.workspace_type_ref;
     let workspace = match (&*reference.path, target.cluster()) {
         ("", Some(cluster)) => cluster.into(),

@@ -5,11 +5,9 @@ use std::fmt::{self, Display, Write as _};
 use kube_lite::logging::LogFormat;
 use serde_json::{Value, json};
 
-use crate::side::Side;
-
 /// The result of a point, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// As it has to be.
     Good,
     /// It works, and there is something to know.
@@ -42,23 +40,24 @@ impl Verdict {
 
 /// One point.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Point {
-    pub(crate) verdict: Verdict,
-    /// The side; absent if it is about both.
-    pub(crate) side: Option<Side>,
+pub struct Point<S> {
+    /// Whether it is as it has to be.
+    pub verdict: Verdict,
+    /// The side; absent if it is about all of them.
+    pub side: Option<S>,
     /// What it is about, in a word or two.
-    pub(crate) about: &'static str,
+    pub about: &'static str,
     /// What was found.
-    pub(crate) found: String,
+    pub found: String,
     /// What to do, if anything.
-    pub(crate) advice: String,
+    pub advice: String,
 }
 
-impl Display for Point {
+impl<S: Display> Display for Point<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { about, found, .. } = self;
         write!(f, "{} ", self.verdict.mark())?;
-        if let Some(side) = self.side {
+        if let Some(side) = &self.side {
             write!(f, "{side}: ")?;
         }
         write!(f, "{about}: {}", found.replace(['\n', '\r'], " "))?;
@@ -70,13 +69,20 @@ impl Display for Point {
 }
 
 /// The points that were found so far.
-#[derive(Debug, Default)]
-pub(crate) struct Points(pub(crate) Vec<Point>);
+#[derive(Debug)]
+pub struct Points<S>(pub Vec<Point<S>>);
 
-impl Points {
-    pub(crate) fn add(
+impl<S> Default for Points<S> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<S: Display> Points<S> {
+    /// Adds one: the side, what it is about, what was found, and what to do.
+    pub fn add(
         &mut self,
-        side: impl Into<Option<Side>>,
+        side: impl Into<Option<S>>,
         about: &'static str,
         verdict: Verdict,
         found: impl Into<String>,
@@ -92,12 +98,12 @@ impl Points {
     }
 
     /// The worst of all verdicts.
-    pub(crate) fn worst(&self) -> Verdict {
+    pub fn worst(&self) -> Verdict {
         self.0.iter().map(|point| point.verdict).max().unwrap_or(Verdict::Good)
     }
 
     /// All points as text: a line each, or one JSON object.
-    pub(crate) fn text(&self, format: LogFormat) -> String {
+    pub fn text(&self, format: LogFormat) -> String {
         if format == LogFormat::Json {
             return format!("{}\n", self.json());
         }
@@ -112,7 +118,7 @@ impl Points {
         let points = self.0.iter().map(|point| {
             json!({
                 "result": point.verdict.word(),
-                "side": point.side.map(Side::word),
+                "side": point.side.as_ref().map(ToString::to_string),
                 "point": point.about,
                 "found": point.found,
                 "advice": point.advice,
@@ -126,9 +132,9 @@ impl Points {
 mod tests {
     use super::*;
 
-    fn points() -> Points {
+    fn points() -> Points<&'static str> {
         let mut points = Points::default();
-        points.add(Side::Hub, "reached", Verdict::Good, "https://h", "");
+        points.add("hub", "reached", Verdict::Good, "https://h", "");
         points.add(None, "two clusters", Verdict::Wrong, "one\ncluster", "correct it");
         points
     }
@@ -150,13 +156,13 @@ mod tests {
 
     #[test]
     fn the_worst_point_counts() {
-        assert_eq!(Points::default().worst(), Verdict::Good);
+        assert_eq!(Points::<&str>::default().worst(), Verdict::Good);
         for (verdicts, worst) in [
             ([Verdict::Good, Verdict::Note], Verdict::Note),
             ([Verdict::Unknown, Verdict::Note], Verdict::Unknown),
             ([Verdict::Wrong, Verdict::Unknown], Verdict::Wrong),
         ] {
-            let mut points = Points::default();
+            let mut points = Points::<&str>::default();
             for verdict in verdicts {
                 points.add(None, "x", verdict, "", "");
             }
