@@ -208,7 +208,7 @@ impl Check<'_> {
                 let waiting = all.iter().filter(|it| it.waits_for(initializer).is_some()).count();
                 (
                     Verdict::Good,
-                    format!("{initializer}: {waiting} workspaces wait at {url}"),
+                    format!("{initializer}: waiting at {url}: {waiting}"),
                     String::new(),
                 )
             }

@@ -219,7 +219,11 @@ impl Agent {
             },
             SourceEvent::Gone(_) => self.references.is_gone(number),
             SourceEvent::Complete(_) => self.references.is_complete(number),
-            SourceEvent::Down(_) => self.references.is_unreadable(number),
+            // Anything else passes, and what the target wants is not known until then.
+            SourceEvent::Down(error) => {
+                let lasts = error.status().is_some_and(|status| matches!(status.code, 403 | 404));
+                lasts && self.references.is_unreadable(number)
+            }
             SourceEvent::Unchanged(_) | SourceEvent::Up => false,
         };
         if has_changed {
@@ -382,7 +386,7 @@ impl Agent {
         self.report.created(&key, filled.path, filled.created);
         let turn = match filled.outcome {
             Outcome::Gone => Turn::Released(None),
-            Outcome::Complete(place) if group.is_current(&key) => {
+            Outcome::Complete(place) if group.is_current(&key) && !self.unsettled.contains(&initializer) => {
                 self.effects
                     .push(Effect::Request(Request::Release(key, initializer, place)));
                 return;
@@ -566,3 +570,6 @@ fn parsed<T: DeserializeOwned>(object: &[u8]) -> Result<T, Error> {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod seeds_tests;

@@ -263,7 +263,8 @@ pub(crate) fn advice(subject: &Subject, error: &Error, place: &Place) -> Cow<'st
     let words = match error {
         error if error.is_forbidden() && is_config => CONFIG_RULE,
         error if error.is_forbidden() => TYPE_RULE,
-        error if error.is_type_not_served() => match subject {
+        // The type, or the workspace.
+        error if error.status().is_some_and(|status| status.code == 404) => match subject {
             Subject::Targets | Subject::Templates => CRDS,
             Subject::Type(_) => "check the path in the target's workspaceTypeRef",
             Subject::Clusters(..) | Subject::Workspace(_) => "it continues by itself when kcp serves this URL",

@@ -349,6 +349,8 @@ fn it_is_ready_once_targets_and_types_are_read() {
     bench.lists(Feed::Targets, &[target("a", "root", "t")]);
     assert_eq!(ready(&bench), Some("the types of the InitTargets are not read yet"));
     bench.source(Feed::Type(0), SourceEvent::Down(Error::Unreachable("away".to_owned())));
+    assert!(ready(&bench).is_some());
+    bench.source(Feed::Type(0), SourceEvent::Down(Error::from_answer(403, None, b"")));
     assert_eq!(ready(&bench), None);
 }
 
@@ -363,6 +365,10 @@ fn nothing_is_due_while_it_is_not_known_what_is_wanted() {
         due.is_none_or(|due| due > bench.now + Duration::from_secs(10)),
         "{due:?}"
     );
+    bench.now += Duration::from_secs(1);
     bench.lists(Feed::Type(1), &[]);
     assert_eq!(bench.filling().len(), 1);
+    bench.shows(Feed::Targets, &target("c", "3abc", "t"));
+    bench.fills(0, "w", Outcome::Complete(0));
+    assert_eq!(bench.releasing().len(), 0, "it may be of this type");
 }
