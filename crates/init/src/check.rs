@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::rc::Rc;
-use std::time::SystemTime;
 
+use driver::logger;
 use driver::points::{Points, Verdict};
 use kube_lite::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
 use serde::de::DeserializeOwned;
@@ -42,11 +42,7 @@ impl Display for Where {
 /// Checks whether the role would work with these settings.
 pub async fn check(settings: &Settings) -> Points<Where> {
     let mut points = Points::default();
-    let opened = Kcp::open(
-        settings.source.clone(),
-        settings.user_agent.clone(),
-        driver::logger::since_1970,
-    );
+    let opened = Kcp::open(settings.source.clone(), settings.user_agent.clone(), logger::since_1970);
     let kcp = match opened {
         Ok(kcp) => kcp,
         Err(error) => {
@@ -70,12 +66,12 @@ impl Check<'_> {
     async fn all(&self, points: &mut Points<Where>) {
         let selector = self.settings.selector.as_deref().map(Rc::from);
         let listed = list::<InitTarget>(&self.config, kcp::init_targets(), selector).await;
-        let Some(targets) = self.read("InitTargets", Subject::Targets, listed, points) else {
+        let Some(targets) = self.read("InitTargets", &Subject::Targets, listed, points) else {
             return;
         };
         let listed = list::<InitTemplate>(&self.config, kcp::init_templates(), None).await;
         let templates = self
-            .read("InitTemplates", Subject::Templates, listed, points)
+            .read("InitTemplates", &Subject::Templates, listed, points)
             .unwrap_or_default();
         self.rights(points).await;
         let mut types: BTreeMap<TypeName, Vec<(Verdict, String, String)>> = BTreeMap::new();
@@ -97,7 +93,7 @@ impl Check<'_> {
     fn read<T>(
         &self,
         about: &'static str,
-        subject: Subject,
+        subject: &Subject,
         listed: Result<Vec<T>, Error>,
         points: &mut Points<Where>,
     ) -> Option<Vec<T>> {
@@ -114,7 +110,7 @@ impl Check<'_> {
                 Some(found)
             }
             Err(error) => {
-                let advice = advice(&subject, &error, &self.config.standing().place);
+                let advice = advice(subject, &error, &self.config.standing().place);
                 points.add(Where::Config, about, Verdict::Wrong, error.to_string(), advice);
                 None
             }
@@ -232,7 +228,7 @@ fn sources(target: &InitTarget, templates: &[InitTemplate], here: impl Fn() -> W
         templates.iter().find(is_it)
     };
     for index in 0..target.spec.sources.len() {
-        match objects::of_source(target, index, named, &data, SystemTime::now()) {
+        match objects::of_source(target, index, named, &data, logger::now()) {
             Ok(objects) => {
                 let found = format!(
                     "sources[{index}] gives {} objects in a workspace {}",

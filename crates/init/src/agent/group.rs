@@ -225,7 +225,10 @@ impl Group {
             return None;
         }
         let shards = &self.shards;
-        while self.queue.refill(now, |side, from| waiting_of(shards, side, from)) {}
+        while self
+            .queue
+            .refill(now, |side, from| waiting_of(shards, side, from.as_ref()))
+        {}
         loop {
             let (key, _) = self.queue.take(now, Class::Last, |_| 0)?;
             if self
@@ -295,7 +298,7 @@ impl Group {
 }
 
 /// The workspaces of a shard that wait, from a key on.
-fn waiting_of(shards: &BTreeMap<Rc<str>, Shard>, side: Side, from: Option<Key>) -> Vec<(Key, Class)> {
+fn waiting_of(shards: &BTreeMap<Rc<str>, Shard>, side: Side, from: Option<&Key>) -> Vec<(Key, Class)> {
     let shard = shards.values().find(|shard| shard.side == side);
     let all = shard.into_iter().flat_map(|shard| &shard.workspaces);
     let waiting = all.filter(|(_, workspace)| workspace.released.is_none());
@@ -303,7 +306,7 @@ fn waiting_of(shards: &BTreeMap<Rc<str>, Shard>, side: Side, from: Option<Key>) 
         shard: side,
         cluster: Rc::clone(cluster),
     });
-    let keys = keys.filter(|key| from.as_ref().is_none_or(|from| key >= from));
+    let keys = keys.filter(|key| from.is_none_or(|from| key >= from));
     keys.map(|key| (key, Class::Normal)).collect()
 }
 

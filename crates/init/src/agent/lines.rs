@@ -1,11 +1,13 @@
 //! The log lines of the agent that have no streaks.
 
+use std::rc::Rc;
+
 use kube_lite::Error;
 use kube_lite::logging::log_line;
 
 use super::border::Key;
+use super::targets::Misfit;
 use crate::kinds::InitTarget;
-use std::rc::Rc;
 
 pub(super) fn is_served(initializer: &str, targets: &[Rc<InitTarget>]) {
     let names: Vec<&str> = targets.iter().map(|target| &*target.metadata.name).collect();
@@ -39,4 +41,16 @@ pub(super) fn is_unanswered(key: &Key, error: &Error) {
 
 pub(super) fn is_unrecorded(error: &Error) {
     log_line!(Debug, EventFailed, "an Event could not be written", error = error);
+}
+
+/// A target is none.
+pub(super) fn is_no_target(misfit: &Misfit) {
+    log_line!(
+        Warn,
+        TargetInvalid,
+        "an InitTarget cannot be understood and is not served",
+        target = misfit.name,
+        error = misfit.error,
+        advice = "correct it, and compare its CRD with that of manifests/init"
+    );
 }

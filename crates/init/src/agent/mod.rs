@@ -40,6 +40,7 @@ use self::targets::Targets;
 pub(crate) use self::targets::type_of;
 use crate::fill::{Filled, Job, Outcome, Trouble, Why};
 use crate::kcp::{self, CLUSTER, WorkspaceType};
+use crate::kinds::InitTarget;
 
 type Effect = driver::Effect<Agent>;
 
@@ -165,7 +166,7 @@ impl Agent {
             SourceEvent::Object(object) => match self.targets.is_there(&object) {
                 Ok(has_changed) => has_changed,
                 Err(error) => {
-                    self.report.is_no_target(&error);
+                    lines::is_no_target(&error);
                     false
                 }
             },
@@ -263,12 +264,12 @@ impl Agent {
     /// Puts together which initializer stands for which targets, and where those wait that have it.
     fn regroup(&mut self) {
         let config = &self.settings.config_workspace;
-        let mut wanted: BTreeMap<Rc<str>, (Vec<Rc<_>>, BTreeSet<Rc<str>>)> = BTreeMap::new();
+        let mut wanted: BTreeMap<Rc<str>, Wanted> = BTreeMap::new();
         for target in self.targets.all() {
             if let Known::Type(known) = self.references.known(&targets::type_of(target, config)) {
-                let (targets, urls) = wanted.entry(Rc::clone(&known.initializer)).or_default();
-                targets.push(Rc::clone(target));
-                urls.extend(known.urls.iter().cloned());
+                let wanted = wanted.entry(Rc::clone(&known.initializer)).or_default();
+                wanted.targets.push(Rc::clone(target));
+                wanted.urls.extend(known.urls.iter().cloned());
             }
         }
         let over: Vec<Rc<str>> = self
@@ -291,12 +292,12 @@ impl Agent {
             self.groups.remove(&initializer);
             lines::is_served_no_longer(&initializer);
         }
-        for (initializer, (targets, urls)) in wanted {
-            self.serve(&initializer, targets, &urls);
+        for (initializer, wanted) in wanted {
+            self.serve(&initializer, wanted);
         }
     }
 
-    fn serve(&mut self, initializer: &Rc<str>, targets: Vec<Rc<crate::kinds::InitTarget>>, urls: &BTreeSet<Rc<str>>) {
+    fn serve(&mut self, initializer: &Rc<str>, Wanted { targets, urls }: Wanted) {
         let group = self.groups.entry(Rc::clone(initializer)).or_insert_with(Group::new);
         if group.is_for(targets) {
             lines::is_served(initializer, &group.targets);
@@ -544,6 +545,13 @@ impl Role for Agent {
     fn again(self, moment: Moment<Side>) -> Self {
         Self::new(self.settings, moment)
     }
+}
+
+/// What an initializer stands for, and where those wait that have it.
+#[derive(Default)]
+struct Wanted {
+    targets: Vec<Rc<InitTarget>>,
+    urls: BTreeSet<Rc<str>>,
 }
 
 /// The names of types of which no server has said anything yet.

@@ -15,7 +15,6 @@ use tokio::time::Instant;
 use super::border::{Key, Record};
 use super::metrics::Counters;
 use super::references::{Known, TypeName};
-use super::targets::Misfit;
 use crate::fill::Trouble;
 use crate::kinds::InitTarget;
 
@@ -114,18 +113,6 @@ impl Report {
         if self.failures.ends(subject, now).is_some_and(|ended| ended.is_logged) {
             log_line!(Info, Recovered, "can be read again", name = named(subject));
         }
-    }
-
-    /// A target is none.
-    pub(super) fn is_no_target(&mut self, misfit: &Misfit) {
-        log_line!(
-            Warn,
-            TargetInvalid,
-            "an InitTarget cannot be understood and is not served",
-            target = misfit.name,
-            error = misfit.error,
-            advice = "correct it, and compare its CRD with that of manifests/init"
-        );
     }
 
     /// Something new is known of a type.

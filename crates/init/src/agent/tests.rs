@@ -210,7 +210,7 @@ fn nobody_is_let_go_with_less_than_what_is_wanted_by_then() {
             bench.shows(
                 Feed::Templates,
                 &json!({"metadata": {"name": "t", "annotations": {CLUSTER: "conf"}}}),
-            )
+            );
         },
         |bench| {
             bench.shows(Feed::Targets, &target("b", "root", "t"));

@@ -12,8 +12,8 @@ mod trouble;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::time::SystemTime;
 
+use driver::logger;
 use kube_lite::{Cluster, Content, Error, ObjectName};
 
 use self::create::Creating;
@@ -176,12 +176,12 @@ impl Run<'_> {
                 self.templates.get(&name).and_then(Option::as_ref)
             }
         };
-        let rendered = objects::of_source(target, index, |_| template, &self.data, SystemTime::now());
+        let rendered = objects::of_source(target, index, |_| template, &self.data, logger::now());
         let objects = rendered.map_err(|error| Stop::Fails(at(Why::Source(error))))?;
         let waits = self.creating.all(objects).await;
         let waits = waits.map_err(|stop| match stop {
             Stop::Fails(trouble) => Stop::Fails(trouble.at_source(target, index)),
-            stop => stop,
+            stop @ Stop::Unreachable(..) => stop,
         })?;
         if let Some(trouble) = waits {
             self.missing.get_or_insert(trouble.at_source(target, index));

@@ -150,7 +150,6 @@ fn about(error: &Error) -> String {
         400 | 422 => "correct the object in the template; it is tried at once when that changes",
         404 => "it continues by itself when what is named appears",
         405 => "the server does not know this verb for the kind",
-        409 => "it is tried again",
         413 => "make the object smaller in the template",
         429 | 500..=504 => "it is tried again; see kcp's log if it lasts",
         _ => "it is tried again",
