@@ -52,16 +52,15 @@ pub(super) fn check(args: &[String]) -> Result<Command, UsageError> {
     let (mut format, mut others) = (LogFormat::Text, Vec::new());
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
-        let value = match arg.as_str() {
-            "-h" | "--help" => return Ok(Command::InitHelp),
-            "-o" | "--output" => rest.next().map_or("", String::as_str),
-            arg => match arg.strip_prefix("-o=").or_else(|| arg.strip_prefix("--output=")) {
-                Some(value) => value,
-                None => {
-                    others.push(arg.to_owned());
-                    continue;
-                }
-            },
+        let glued = arg.strip_prefix("-o=").or_else(|| arg.strip_prefix("--output="));
+        let value = match (arg.as_str(), glued) {
+            ("-h" | "--help", _) => return Ok(Command::InitHelp),
+            ("-o" | "--output", _) => rest.next().map_or("", String::as_str),
+            (_, Some(value)) => value,
+            _ => {
+                others.push(arg.to_owned());
+                continue;
+            }
         };
         if value != "json" {
             return Err(UsageError::new(format!("-o {value:?}: must be json")).seen_from(INIT));

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::agent::{Place, Subject, TypeName, advice, type_of};
-use crate::kcp::{self, LogicalCluster, WorkspaceType};
+use crate::kcp::{self, LogicalCluster, WorkspaceType, parsed};
 use crate::kinds::{InitTarget, InitTemplate};
 use crate::objects;
 use crate::run::{LEASE, Settings};
@@ -165,7 +165,7 @@ impl Check<'_> {
                 )];
             }
         };
-        let Ok(found) = serde_json::from_slice::<WorkspaceType>(&object) else {
+        let Ok(found) = parsed::<WorkspaceType>(&object) else {
             return vec![(Verdict::Wrong, "it is no WorkspaceType".to_owned(), String::new())];
         };
         let mut rows = Vec::new();
@@ -266,7 +266,7 @@ async fn list<T: DeserializeOwned>(
     });
     let mut all = Vec::new();
     while let Some(object) = listing.next().await? {
-        all.push(serde_json::from_slice(&object).map_err(|error| Error::BadAnswer(error.to_string()))?);
+        all.push(parsed(&object)?);
     }
     Ok(all)
 }

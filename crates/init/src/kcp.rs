@@ -1,7 +1,8 @@
 //! What is read of kcp's own objects, and where they are.
 
-use kube_lite::{ObjectName, ResourceType};
+use kube_lite::{Error, ObjectName, ResourceType};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::kinds::Metadata;
 
@@ -120,4 +121,9 @@ fn cluster_scoped([group, version, resource, kind]: [&str; 4]) -> ResourceType {
         kind: kind.to_owned(),
         namespaced: false,
     }
+}
+
+/// An object, if it has the form that it should have.
+pub(crate) fn parsed<T: DeserializeOwned>(object: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(object).map_err(|error| Error::BadAnswer(error.to_string()))
 }

@@ -5,10 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use driver::source::{Covers, Versions};
+use driver::source::{Covers, SourceEvent, SourceId, Versions};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::kcp::CLUSTER;
 
 const SEEDS: u64 = 300;
 /// What happens in a history before all is well.

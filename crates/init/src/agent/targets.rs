@@ -6,9 +6,8 @@ use std::rc::Rc;
 use kube_lite::meta::Meta;
 use kube_lite::{Error, ObjectName};
 
-use super::parsed;
 use super::references::TypeName;
-use crate::kcp::CLUSTER;
+use crate::kcp::{CLUSTER, parsed};
 use crate::kinds::InitTarget;
 
 /// All of them, in the order in which they are served: by workspace and name.

@@ -1,10 +1,12 @@
 use std::collections::BTreeMap;
+use std::mem;
 
 use bytes::Bytes;
-use driver::source::{Covers, Versions};
+use driver::source::{Covers, SourceEvent, SourceId, Versions};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::kcp::{CLUSTER, parsed};
 use crate::objects::SourceError;
 
 /// An agent, and the sources that it reads.

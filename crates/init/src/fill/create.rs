@@ -8,8 +8,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::mapping::Mapping;
-use super::{Stop, Trouble, Why, parsed};
+use super::{Stop, Trouble, Why};
 use crate::agent::Key;
+use crate::kcp::parsed;
 use crate::objects::Object;
 
 /// The annotation that names a condition which an object has to have before the workspace is ready.

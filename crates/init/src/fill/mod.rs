@@ -20,7 +20,7 @@ use self::create::Creating;
 pub(crate) use self::release::release;
 pub(crate) use self::trouble::{Trouble, Why};
 use crate::agent::{Key, Side};
-use crate::kcp::{self, LogicalCluster};
+use crate::kcp::{self, LogicalCluster, parsed};
 use crate::kinds::{InitTarget, InitTemplate};
 use crate::objects::{self, SourceError};
 use crate::template::Data;
@@ -134,10 +134,6 @@ async fn find(key: &Key, shard: &Cluster) -> Result<Option<LogicalCluster>, Erro
         Err(error) if error.proves_absent(&name.name) => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-fn parsed<T: serde::de::DeserializeOwned>(object: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(object).map_err(|error| Error::BadAnswer(error.to_string()))
 }
 
 /// One run over a workspace.
