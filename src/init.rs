@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::fmt;
 use std::io::{self, Read as _};
-use std::process::ExitCode;
 use std::time::SystemTime;
 
 use edge_syncer_init::kinds::{InitTarget, InitTemplate};
@@ -12,11 +11,8 @@ pub use edge_syncer_init::run;
 use edge_syncer_init::template::Data;
 use edge_syncer_init::yaml::{self, DocumentError};
 use kube_lite::files;
-use kube_lite::logging::LogFormat;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-
-use crate::cli;
 
 /// The most that is read from stdin, in bytes, as from a file.
 const STDIN_LIMIT: u64 = 1 << 20;
@@ -97,13 +93,6 @@ struct Found<T> {
 struct Contents {
     targets: Vec<Found<InitTarget>>,
     templates: Vec<Found<InitTemplate>>,
-}
-
-/// Checks whether the role would work with these settings, prints what was found, and gives the exit code for it.
-pub async fn check(settings: &edge_syncer_init::Settings, format: LogFormat) -> ExitCode {
-    let points = edge_syncer_init::check(settings).await;
-    cli::print(&points.text(format));
-    cli::code_of_points(points.worst())
 }
 
 /// The objects of a target for a workspace, in the order in which they are created.

@@ -51,9 +51,7 @@ fn main() -> ExitCode {
             })
         }
         #[cfg(feature = "init")]
-        Ok(Invocation::InitCheck(init, format)) => {
-            Box::pin(async move { edge_syncer::init::check(&init.settings, format).await })
-        }
+        Ok(Invocation::InitCheck(init, format)) => Box::pin(async move { cli::check_init(&init, format).await }),
         #[cfg(feature = "init")]
         Ok(Invocation::Refuse(why)) => return cli::refuse(&why),
         #[cfg(feature = "init")]

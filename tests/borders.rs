@@ -70,7 +70,7 @@ const ORDERS: [Order; 4] = [
     },
     Order {
         folder: "crates/init",
-        uses: &[],
+        uses: &["driver", "kube-lite"],
         rows: &[REST],
         within: &[],
     },

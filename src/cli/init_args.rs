@@ -4,14 +4,12 @@ use edge_syncer_init::template::Data;
 use kube_lite::spelling;
 
 use super::args::{Command, OF_ALL, no_flag_of};
-use super::init_flags;
+use super::init_flags::{self, INIT};
 use super::usage::UsageError;
 use crate::init::Render;
 
 /// The name of the command in messages.
 pub(super) const RENDER: &str = "edge-syncer init render";
-
-pub(super) const INIT: &str = "edge-syncer init";
 
 /// The flags, but for the short form of the last one and the other name of the first.
 const FLAGS: [&str; 5] = [

@@ -11,9 +11,11 @@ use kube_lite::spelling;
 use log::LevelFilter;
 
 use super::args::{Command, OF_ALL, no_flag_of};
-use super::init_args::INIT;
 use super::usage::UsageError;
 use crate::version;
+
+/// The name of the command in messages.
+pub(super) const INIT: &str = "edge-syncer init";
 
 const OPTIONS: [&str; 7] = [
     "--kubeconfig",

@@ -375,6 +375,14 @@ pub fn refuse(why: &str) -> ExitCode {
     ExitCode::from(FAILED)
 }
 
+/// Checks whether the role `init` would work, prints what was found, and gives the exit code for it.
+#[cfg(feature = "init")]
+pub async fn check_init(init: &Init, format: LogFormat) -> ExitCode {
+    let points = edge_syncer_init::check(&init.settings).await;
+    print(&points.text(format));
+    code_of_points(points.worst())
+}
+
 /// Prints the objects of an InitTarget.
 #[cfg(feature = "init")]
 pub fn render(settings: &crate::init::Render) -> ExitCode {

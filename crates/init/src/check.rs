@@ -10,12 +10,13 @@ use kube_lite::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, 
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::agent::{Place, Subject, TypeName, advice, type_of};
+use crate::agent::{Subject, TypeName, advice, type_of};
 use crate::kcp::{self, LogicalCluster, WorkspaceType, parsed};
 use crate::kinds::{InitTarget, InitTemplate};
 use crate::objects;
 use crate::run::{LEASE, Settings};
 use crate::servers::Kcp;
+use crate::sides::Place;
 use crate::template::Data;
 
 /// A workspace for which templates are rendered.

@@ -4,10 +4,10 @@ use kube_lite::{Error, ObjectName, ResourceType};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+pub(crate) use crate::kinds::CLUSTER;
 use crate::kinds::Metadata;
 
-/// The annotations by which an object says in which workspace it is: its id, and its path.
-pub(crate) const CLUSTER: &str = "kcp.io/cluster";
+/// The annotation by which a workspace says its path.
 pub(crate) const PATH: &str = "kcp.io/path";
 
 /// What every virtual workspace for initializers has in its URL.

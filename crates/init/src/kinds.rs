@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use kube_lite::ObjectName;
 use serde::{Deserialize, Serialize};
 
+/// The annotation by which an object says in which workspace it is.
+pub(crate) const CLUSTER: &str = "kcp.io/cluster";
+
 /// The version of both kinds.
 pub const API_VERSION: &str = "initialization.kcp.io/v1alpha1";
 
@@ -91,7 +94,7 @@ pub struct TemplateSpec {
 impl InitTarget {
     /// The id of the workspace that it is in, if the server says so.
     pub(crate) fn cluster(&self) -> Option<&str> {
-        self.metadata.annotations.get(crate::kcp::CLUSTER).map(String::as_str)
+        self.metadata.annotations.get(CLUSTER).map(String::as_str)
     }
 
     /// Its workspace and name.
@@ -103,6 +106,6 @@ impl InitTarget {
 impl InitTemplate {
     /// The id of the workspace that it is in, if the server says so.
     pub(crate) fn cluster(&self) -> Option<&str> {
-        self.metadata.annotations.get(crate::kcp::CLUSTER).map(String::as_str)
+        self.metadata.annotations.get(CLUSTER).map(String::as_str)
     }
 }

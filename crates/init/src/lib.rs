@@ -5,7 +5,7 @@
 //! InitTargets ──► WorkspaceTypes ──► shards ──► workspaces that wait ──► templates ──► objects ──► initializer off
 //! ```
 //!
-//! - `run`: what is started; `servers`: where the workspaces are.
+//! - `run`: what is started; `servers`: where the workspaces are; `sides`: the ids of both.
 //! - `agent`: what is decided, as plain data on the driver.
 //! - `check`: whether that would work.
 //! - `fill`: what is done in one workspace. Beside `events`, nothing else talks to a server.
@@ -28,6 +28,7 @@ pub mod objects;
 mod run;
 pub mod selector;
 mod servers;
+mod sides;
 mod sprig;
 pub mod template;
 mod version;

@@ -18,8 +18,9 @@ use kube_lite::{Cluster, ObjectName, reload};
 use tokio::sync::mpsc::Receiver;
 use tokio::task::LocalSet;
 
-use crate::agent::{self, Agent, Side};
+use crate::agent::{self, Agent};
 use crate::servers::Kcp;
+use crate::sides::Side;
 use crate::workspace::ConfigWorkspace;
 
 /// The Lease of the agents of one config workspace, as the Go agent has it.

@@ -13,9 +13,10 @@ use kube_lite::below::Below;
 use kube_lite::reload::{Reach, Reloading};
 use kube_lite::{ApiServer, Cluster, RateLimit, Workspaces};
 
-use crate::agent::{Agent, Answer, Place, Request, Side};
+use crate::agent::{Agent, Answer, Request};
 use crate::events;
 use crate::fill::{fill, release};
+use crate::sides::{Place, Side};
 use crate::workspace::ConfigWorkspace;
 
 /// The field manager of what is created.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use driver::queue::{Class, Done, Queue};
 use tokio::time::Instant;
 
-use super::border::{Key, Side};
 use crate::kinds::InitTarget;
+use crate::sides::{Key, Side};
 
 /// How many workspaces of one type are worked on at once.
 const AT_ONCE: usize = 4;

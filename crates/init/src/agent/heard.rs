@@ -5,11 +5,12 @@ use std::rc::Rc;
 use driver::source::SourceEvent;
 use kube_lite::meta::Meta;
 
-use super::border::{Feed, Key, Side};
+use super::border::Feed;
 use super::references::Known;
 use super::report::Subject;
 use super::{Agent, lines, targets};
 use crate::kcp::{CLUSTER, WorkspaceType, parsed};
+use crate::sides::{Key, Side};
 
 impl Agent {
     pub(super) fn reported(&mut self, feed: Feed, event: SourceEvent) {

@@ -5,9 +5,9 @@ use std::rc::Rc;
 use kube_lite::Error;
 use kube_lite::logging::log_line;
 
-use super::border::Key;
 use super::targets::Misfit;
 use crate::kinds::InitTarget;
+use crate::sides::Key;
 
 pub(super) fn is_served(initializer: &str, targets: &[Rc<InitTarget>]) {
     let names: Vec<&str> = targets.iter().map(|target| &*target.metadata.name).collect();

@@ -29,7 +29,7 @@ use driver::{Course, Event, Moment, Role};
 use kube_lite::{Error, Standing};
 use tokio::time::Instant;
 
-pub(crate) use self::border::{Answer, Feed, Key, Place, Record, Released, Request, Side};
+pub(crate) use self::border::{Answer, Feed, Record, Request};
 use self::group::{Group, Turn};
 pub(crate) use self::metrics::render_standby;
 use self::outbox::Outbox;
@@ -39,8 +39,9 @@ use self::report::Report;
 pub(crate) use self::report::{Subject, advice};
 use self::targets::Targets;
 pub(crate) use self::targets::type_of;
-use crate::fill::{Filled, Job, Outcome, Trouble, Why};
+use crate::fill::{Filled, Job, Outcome, Released, Trouble, Why};
 use crate::kcp;
+use crate::sides::{Key, Side};
 
 type Effect = driver::Effect<Agent>;
 
@@ -213,7 +214,7 @@ impl Agent {
 
 impl Role for Agent {
     type Side = Side;
-    type Place = Place;
+    type Place = crate::sides::Place;
     type Feed = Feed;
     type Request = Request;
     type Answer = Answer;

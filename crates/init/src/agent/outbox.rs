@@ -6,7 +6,8 @@ use std::rc::Rc;
 use driver::source::{Reading, SourceId, Style};
 use kube_lite::{ResourceType, Scope};
 
-use super::border::{Feed, Place, Request, Side};
+use super::border::{Feed, Request};
+use crate::sides::{Place, Side};
 
 type Effect = driver::Effect<super::Agent>;
 

@@ -12,11 +12,12 @@ use kube_lite::logging::log_line;
 use kube_lite::{Error, Place};
 use tokio::time::Instant;
 
-use super::border::{Key, Record};
+use super::border::Record;
 use super::metrics::Counters;
 use super::references::{Known, TypeName};
 use crate::fill::Trouble;
 use crate::kinds::InitTarget;
+use crate::sides::Key;
 
 /// What fails.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

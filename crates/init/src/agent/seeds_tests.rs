@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::kcp::CLUSTER;
+use crate::sides::Place;
 
 const SEEDS: u64 = 300;
 /// What happens in a history before all is well.

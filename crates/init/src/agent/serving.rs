@@ -5,13 +5,14 @@ use std::rc::Rc;
 
 use driver::source::Style;
 
-use super::border::{Feed, Place, Side};
+use super::border::Feed;
 use super::group::Group;
 use super::references::Known;
 use super::report::Subject;
 use super::{Agent, lines, targets};
 use crate::kcp;
 use crate::kinds::InitTarget;
+use crate::sides::{Place, Side};
 
 /// What an initializer stands for, and where those wait that have it.
 #[derive(Default)]

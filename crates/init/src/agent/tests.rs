@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::kcp::{CLUSTER, parsed};
 use crate::objects::SourceError;
+use crate::sides::Place;
 
 /// An agent, and the sources that it reads.
 struct Bench {

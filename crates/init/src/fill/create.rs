@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::mapping::Mapping;
 use super::{Stop, Trouble, Why};
-use crate::agent::Key;
 use crate::kcp::parsed;
 use crate::objects::Object;
+use crate::sides::Key;
 
 /// The annotation that names a condition which an object has to have before the workspace is ready.
 const WAIT_FOR_READY: &str = "initialization.kcp.io/wait-for-ready";

@@ -17,12 +17,12 @@ use driver::logger;
 use kube_lite::{Cluster, Content, Error, ObjectName};
 
 use self::create::Creating;
-pub(crate) use self::release::release;
+pub(crate) use self::release::{Released, release};
 pub(crate) use self::trouble::{Trouble, Why};
-use crate::agent::{Key, Side};
 use crate::kcp::{self, LogicalCluster, parsed};
 use crate::kinds::{InitTarget, InitTemplate};
 use crate::objects::{self, SourceError};
+use crate::sides::{Key, Side};
 use crate::template::Data;
 
 /// What a workspace is to get.

@@ -5,11 +5,20 @@ use kube_lite::{Cluster, Content, Error, Operation};
 use serde_json::Value;
 
 use super::find;
-use crate::agent::{Key, Released};
 use crate::kcp;
+use crate::sides::Key;
 
 /// How often it is tried at once. Each time somebody else has changed the list.
 const TRIES: usize = 8;
+
+/// What has become of an initializer that was to be taken off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Released {
+    /// It is off, at this version of the workspace.
+    At(u64),
+    /// It was off already.
+    Before,
+}
 
 /// Takes the initializer off, which was seen at this place of the list.
 pub(crate) async fn release(
