@@ -33,6 +33,8 @@ pub struct AuditEvent {
     pub stage: String,
     /// When the request came, RFC 3339.
     pub received: String,
+    /// The id of the workspace of a kcp; empty for all of them, and elsewhere.
+    pub cluster: String,
 }
 
 impl AuditEvent {
@@ -59,9 +61,14 @@ impl AuditMark {
     pub(super) fn now(path: &Path) -> Self {
         Self {
             offset: std::fs::metadata(path).map_or(0, |metadata| metadata.len()),
-            at: micros_of(&driver::logger::time_of_day_in_micros()),
+            at: micros_of(&time_now()),
         }
     }
+}
+
+/// The time of the wall clock, RFC 3339 with six decimals.
+pub fn time_now() -> String {
+    driver::logger::time_of_day_in_micros()
 }
 
 /// Microseconds of an RFC 3339 time in UTC with six decimals, of which only differences mean anything.
@@ -117,6 +124,10 @@ pub(super) fn read(path: &Path, user_agent_prefix: &str, mark: AuditMark) -> Vec
                 .unwrap_or(0),
             stage: field("stage"),
             received,
+            cluster: entry["annotations"]["kcp.io/cluster"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
         };
         if let Some(&position) = index.get(&field("auditID")) {
             events[position] = event;

@@ -3,11 +3,13 @@
 //! The binary is `KCP_BIN`, or `kcp` in `PATH`; it is not built here. One server serves all tests of a process.
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
+use super::audit::{self, AuditEvent, AuditMark};
 use super::launch::free_port;
 use super::objects::{Objects, path, syncer_config};
 use super::process::{Folder, Leashed};
@@ -21,10 +23,16 @@ const READY: Duration = Duration::from_secs(300);
 /// How long it may take with a workspace.
 const DONE: Duration = Duration::from_secs(120);
 
+/// How many users a kcp knows besides its administrator: `agent-0` and so on, whose tokens are their names.
+pub const AGENTS: usize = 100;
+/// Where it logs who asks for what.
+const AUDIT_LOG: &str = "audit.log";
+
 /// A running kcp.
 pub struct Kcp {
     // In this order, so that the process ends before its folder goes.
-    _process: Leashed,
+    process: Mutex<Leashed>,
+    args: Vec<String>,
     folder: Folder,
 }
 
@@ -45,11 +53,14 @@ impl Kcp {
         SHARED.get_or_init(Self::start).await
     }
 
-    async fn start() -> Self {
+    /// Starts one, for a test that needs its own.
+    pub async fn start() -> Self {
         let folder = Folder::create("kcp");
-        let program = std::env::var_os("KCP_BIN").unwrap_or_else(|| "kcp".into());
         let root = folder.path().join("data");
-        let args = [
+        let agents = (0..AGENTS).map(|i| format!("agent-{i},agent-{i},agent-{i}\n"));
+        let tokens = folder.write("tokens.csv", agents.collect::<String>());
+        let policy = folder.write("audit.yaml", audit::POLICY);
+        let args = vec![
             "start".to_owned(),
             format!("--root-directory={}", root.display()),
             "--bind-address=127.0.0.1".to_owned(),
@@ -58,24 +69,74 @@ impl Kcp {
             format!("--embedded-etcd-directory={}", root.join("etcd").display()),
             format!("--embedded-etcd-client-port={}", free_port()),
             format!("--embedded-etcd-peer-port={}", free_port()),
+            format!("--token-auth-file={}", tokens.display()),
+            format!("--audit-policy-file={}", policy.display()),
+            format!("--audit-log-path={}", folder.path().join(AUDIT_LOG).display()),
         ];
-        let process = Leashed::spawn(Path::new(&program), &args, &[], &folder.path().join("kcp.log"));
-        let kcp = Self {
-            _process: process,
-            folder,
-        };
+        let process = Mutex::new(launch(&args, &folder));
+        let kcp = Self { process, args, folder };
+        kcp.is_ready().await;
+        kcp
+    }
+
+    async fn is_ready(&self) {
         eventually("kcp serves its root workspace", READY, async || {
-            if !kcp.admin().exists() {
+            if !self.admin().exists() {
                 return Err("it has written no kubeconfig".to_owned());
             }
-            let root = kcp.root().await;
+            let root = self.root().await;
             let types = root.try_list(TENANCY, "workspacetypes", "", "").await;
             let types = types.map_err(|error| error.to_string())?;
             let is_there = types.iter().any(|one| one["metadata"]["name"] == "universal");
             is_there.then_some(()).ok_or("it has no type for workspaces".to_owned())
         })
         .await;
-        kcp
+    }
+
+    /// Ends it, as a crash does, and starts it again after a while.
+    pub async fn restart(&self, away: Duration) {
+        self.process.lock().expect("no test has failed with it").kill();
+        tokio::time::sleep(away).await;
+        *self.process.lock().expect("no test has failed with it") = launch(&self.args, &self.folder);
+        self.is_ready().await;
+    }
+
+    /// What one user has asked for, by paths within workspaces.
+    pub fn requests(&self, user: &str) -> Vec<AuditEvent> {
+        let mut events = audit::read(&self.folder.path().join(AUDIT_LOG), "", AuditMark::default());
+        events.retain(|event| event.user == user);
+        for event in &mut events {
+            // A virtual workspace names what it passes on by its method, and by its path with the workspace.
+            if event.verb == "post" {
+                "create".clone_into(&mut event.verb);
+            }
+            let within = format!("/clusters/{}", event.cluster);
+            if let Some(path) = event.uri.strip_prefix(&within) {
+                event.uri = path.to_owned();
+            }
+        }
+        events
+    }
+
+    /// Where it is, its CA as a kubeconfig has it, and how its administrator proves who that is.
+    pub fn access(&self) -> (String, Value, Value) {
+        let text = std::fs::read_to_string(self.admin()).expect("kcp has written it");
+        let config = kube::config::Kubeconfig::from_yaml(&text).expect("it is a kubeconfig");
+        let config = serde_json::to_value(config).expect("it was read from text");
+        let named = |list: &str, name: &str| {
+            let mut entries = config[list].as_array().into_iter().flatten();
+            entries
+                .find(|entry| entry["name"] == name)
+                .expect("it is there")
+                .clone()
+        };
+        let context = named("contexts", "root");
+        let name = |what: &str| context["context"][what].as_str().expect("it has one");
+        let cluster = named("clusters", name("cluster"));
+        let server = cluster["cluster"]["server"].as_str().expect("it has one");
+        let url = server.split("/clusters/").next().expect("there is a first part");
+        let ca = cluster["cluster"]["certificate-authority-data"].clone();
+        (url.to_owned(), ca, named("users", name("user"))["user"].clone())
     }
 
     fn admin(&self) -> PathBuf {
@@ -147,6 +208,11 @@ impl Kcp {
         let text = serde_json::to_string(&config).expect("it was read from text");
         self.folder.write(&format!("{name}.kubeconfig"), text)
     }
+}
+
+fn launch(args: &[String], folder: &Folder) -> Leashed {
+    let program = std::env::var_os("KCP_BIN").unwrap_or_else(|| "kcp".into());
+    Leashed::spawn(Path::new(&program), args, &[], &folder.path().join("kcp.log"))
 }
 
 impl Workspace {

@@ -171,7 +171,7 @@ fn testenv(args: &[&str]) -> PathBuf {
 ///
 /// It lies below the range from which the kernel takes the ports of outgoing connections. Otherwise a client that
 /// keeps trying to reach a stopped server would sooner or later get that very port, and be connected to itself.
-pub(super) fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     const FIRST: u32 = 10_000;
     static START: OnceLock<u32> = OnceLock::new();
     static TAKEN: AtomicU32 = AtomicU32::new(0);

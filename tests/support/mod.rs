@@ -43,9 +43,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
 
-pub use audit::{AuditEvent, AuditMark, micros_of};
+pub use audit::{AuditEvent, AuditMark, micros_of, time_now};
 pub use kubeconfig::{Ca, Credential, KubeconfigEntry, KubeconfigParts, User};
-pub use launch::kubectl;
+pub use launch::{free_port, kubectl};
 pub use objects::Objects;
 pub use pair::{
     Pair, PairLease, PairOptions, install_crds, shared_pair, shared_pair_with, shared_pair_with_controllers,
