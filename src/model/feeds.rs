@@ -155,7 +155,7 @@ impl Model {
             }
             return;
         }
-        if self.fails_in_vain(id, feed, error) {
+        if self.fails_for_nobody(id, feed, error) {
             return;
         }
         if error.is_type_not_served() {
@@ -169,7 +169,7 @@ impl Model {
 
     /// True for a source that fails and is read only for the copies that may be left of a type which no config selects, if
     /// that is no failure: there can be none, or its side does not allow to read them, so that they are preserved.
-    fn fails_in_vain(&mut self, id: SourceId, feed: Feed, error: &Error) -> bool {
+    fn fails_for_nobody(&mut self, id: SourceId, feed: Feed, error: &Error) -> bool {
         let type_id = feed.type_id();
         let Some(type_id) = type_id.filter(|id| self.types.get(id).is_some_and(|state| !state.plan.selected)) else {
             return false;
