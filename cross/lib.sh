@@ -2,6 +2,9 @@
 # What scripts/build, build-all, image, package, release and test share. They read it with `.`, from the root of the
 # repository, and call themselves $me in messages.
 
+# What the binaries are called that a script is about, and its option for that: --admin, --provider.
+name=edge-syncer option=''
+
 say() { echo "$me: $*" >&2; }
 
 # The head of a script is its help.
@@ -167,14 +170,14 @@ tool_check() {
   missing="$missing go"
 }
 
-# binary_of ARCH: sets $binary to what scripts/build-all has made; says what is wrong with it and fails if it is not a
-# static program of this architecture.
+# binary_of ARCH: sets $binary to what scripts/build-all has made, called $name; says what is wrong with it and fails if it
+# is not a static program of this architecture.
 binary_of() {
   local why
   look_up "$1"
-  binary=$dist/edge-syncer-$version-linux-$1
+  binary=$dist/$name-$version-linux-$1
   if ! [ -f "$binary" ]; then
-    say "$binary is missing: make it with scripts/build-all"
+    say "$binary is missing: make it with scripts/build-all${option:+ $option}"
     return 1
   fi
   if ! is_elf "$binary"; then

@@ -18,6 +18,8 @@ mod flags;
 #[cfg(feature = "init")]
 #[path = "docs/init.rs"]
 mod init;
+#[path = "docs/init_manifests.rs"]
+mod init_manifests;
 #[path = "docs/install.rs"]
 mod install;
 #[path = "docs/kcp.rs"]

@@ -187,6 +187,37 @@ fn image_and_packages_refuse_what_is_not_a_static_binary_of_the_architecture() {
     );
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("is missing: make it with scripts/build-all"), "{said}");
+    // That of providers has a name of its own.
+    let (code, said, _) = call(
+        "scripts/image",
+        &["--provider", "--arch", "arm64"],
+        &[("EDGE_SYNCER_DIST", &dist.path())],
+    );
+    let provider = arm64.replace("edge-syncer-", "edge-syncer-provider-");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.ends_with(&format!(
+            "{provider} is missing: make it with scripts/build-all --provider\n"
+        )),
+        "{said}"
+    );
+}
+
+/// The container file has the entry point of the image for edges.
+#[test]
+fn the_files_are_only_those_of_the_image_for_edges() {
+    let (code, said, _) = call("scripts/image", &["--provider", "--files"], &[]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("--files") && said.contains("--provider"), "{said}");
+}
+
+#[test]
+fn features_are_named() {
+    let (code, said, _) = call("scripts/build", &["--features"], &[]);
+    assert_eq!(
+        (code, said.as_str()),
+        (Some(2), "build: --features needs a value, see scripts/build --help\n")
+    );
 }
 
 /// All at once, and no line twice: a person installs them with one command.
