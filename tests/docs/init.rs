@@ -23,7 +23,7 @@ fn the_example_of_templates_prints_what_the_page_shows() {
     std::fs::write(folder.path().join("dev.yaml"), block(&page, "yaml")).expect("a file can be written");
     let mut words = command.trim_start_matches("$ ").split(' ');
     assert_eq!(words.next(), Some("edge-syncer"));
-    let mut program = Command::new(Syncer::program());
+    let mut program = Command::new(Syncer::program_with_init());
     let output = program
         .args(words)
         .current_dir(folder.path())
@@ -35,7 +35,9 @@ fn the_example_of_templates_prints_what_the_page_shows() {
 
 #[test]
 fn the_page_has_each_flag_of_init_and_no_other() {
-    let output = Command::new(Syncer::program()).args(["init", "--help"]).output();
+    let output = Command::new(Syncer::program_with_init())
+        .args(["init", "--help"])
+        .output();
     let output = output.expect("it can be started");
     let help = String::from_utf8(output.stdout).expect("the help is UTF-8");
     let (_, flags) = help.split_once("\nFlags:\n").expect("the help has flags");
@@ -53,7 +55,7 @@ fn the_page_has_each_flag_of_init_and_no_other() {
 #[test]
 fn the_example_of_the_manifests_gives_a_namespace_and_what_is_in_it() {
     let file = |name: &str| root().join("manifests/init/example").join(name).display().to_string();
-    let output = Command::new(Syncer::program())
+    let output = Command::new(Syncer::program_with_init())
         .args([
             "init",
             "render",

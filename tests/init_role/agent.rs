@@ -1,6 +1,6 @@
 //! The real binary, as `edge-syncer init`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use crate::support::Syncer;
@@ -10,12 +10,6 @@ use crate::support::story::SOON;
 pub(crate) struct Agent(pub(crate) Syncer);
 
 impl Agent {
-    /// The binary under test: it has the role.
-    pub(crate) fn program() -> PathBuf {
-        let named = std::env::var_os("EDGE_SYNCER_INIT_BIN");
-        named.map_or_else(|| env!("CARGO_BIN_EXE_edge-syncer").into(), Into::into)
-    }
-
     /// Starts it for a config workspace. It opens no port unless a flag says so.
     pub(crate) fn start(kubeconfig: &Path, config_workspace: &str, flags: &[&str]) -> Self {
         let kubeconfig = kubeconfig.display().to_string();
@@ -30,7 +24,7 @@ impl Agent {
     /// Starts it with exactly these flags.
     pub(crate) fn start_raw(args: &[&str]) -> Self {
         let args = [&["init"], args].concat();
-        Self(Syncer::start_program(&Self::program(), &args, &[]))
+        Self(Syncer::start_program(&Syncer::program_with_init(), &args, &[]))
     }
 
     /// Waits until one of its lines has all of these words.

@@ -55,6 +55,16 @@ impl Syncer {
             .into()
     }
 
+    /// A binary with the role `init`: `EDGE_SYNCER_INIT_BIN` if it is set, otherwise the one that Cargo has built for this
+    /// test. The release binary that `EDGE_SYNCER_BIN` mostly names has not the role.
+    #[cfg(feature = "init")]
+    pub fn program_with_init() -> PathBuf {
+        std::env::var_os("EDGE_SYNCER_INIT_BIN")
+            .or_else(|| option_env!("CARGO_BIN_EXE_edge-syncer").map(Into::into))
+            .expect("EDGE_SYNCER_INIT_BIN is set to the path of a binary with init")
+            .into()
+    }
+
     /// The file with all that it prints.
     pub fn log_path(&self) -> &Path {
         &self.log
