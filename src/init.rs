@@ -1,4 +1,4 @@
-//! The role `init`: what it prints of files, without a server.
+//! The role `init`: what it runs with, and what it prints of files, without a server.
 
 use std::error::Error;
 use std::fmt;
@@ -11,11 +11,24 @@ pub use edge_syncer_init::run;
 use edge_syncer_init::template::Data;
 use edge_syncer_init::yaml::{self, DocumentError};
 use kube_lite::files;
+use kube_lite::logging::LogFormat;
+use log::LevelFilter;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// The most that is read from stdin, in bytes, as from a file.
 const STDIN_LIMIT: u64 = 1 << 20;
+
+/// What `init` is to run with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Init {
+    /// What the role runs with.
+    pub settings: edge_syncer_init::Settings,
+    /// The level of our own log lines.
+    pub verbosity: LevelFilter,
+    /// What log lines look like.
+    pub format: LogFormat,
+}
 
 /// What `init render` is to print.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -41,9 +41,9 @@ pub(super) enum Command {
     #[cfg(feature = "init")]
     InitHelp,
     #[cfg(feature = "init")]
-    InitRun(Box<super::init_flags::Init>),
+    InitRun(Box<crate::init::Init>),
     #[cfg(feature = "init")]
-    InitCheck(Box<super::init_flags::Init>, LogFormat),
+    InitCheck(Box<crate::init::Init>, LogFormat),
     /// `init` cannot run so.
     #[cfg(feature = "init")]
     InitRefused(String),

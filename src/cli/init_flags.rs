@@ -12,6 +12,7 @@ use log::LevelFilter;
 
 use super::args::{Command, OF_ALL, no_flag_of};
 use super::usage::UsageError;
+use crate::init::Init;
 use crate::version;
 
 /// The name of the command in messages.
@@ -30,17 +31,6 @@ const SWITCHES: [&str; 2] = ["--enable-leader-election", "--log-debug"];
 
 /// Where metrics are served unless set otherwise.
 const METRICS: &str = "127.0.0.1:8085";
-
-/// What `init` is to run with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Init {
-    /// What the role runs with.
-    pub settings: Settings,
-    /// The level of our own log lines.
-    pub verbosity: LevelFilter,
-    /// What log lines look like.
-    pub format: LogFormat,
-}
 
 /// The values of the flags, the last one of each.
 #[derive(Default)]

@@ -23,7 +23,7 @@ use kube_lite::spelling;
 use log::LevelFilter;
 
 #[cfg(feature = "init")]
-use crate::init::RenderError;
+use crate::init::{Init, RenderError};
 use crate::model::OneCluster;
 use crate::plan::{Bounds, Filter, is_label};
 use crate::version;
@@ -32,8 +32,6 @@ use klog::Klog;
 pub use kube_lite::logging::LogFormat;
 
 pub use args::RbacOptions;
-#[cfg(feature = "init")]
-pub use init_flags::Init;
 pub use settings::Settings;
 pub use usage::UsageError;
 

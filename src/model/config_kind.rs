@@ -31,13 +31,7 @@ impl ConfigKind {
     }
 
     pub(crate) fn resource_type(self) -> ResourceType {
-        ResourceType {
-            group: GROUP.into(),
-            version: VERSION.into(),
-            resource: self.plural().into(),
-            kind: self.kind().into(),
-            namespaced: false,
-        }
+        ResourceType::new([GROUP, VERSION, self.plural(), self.kind()], false)
     }
 
     /// Its type, `resource.group`.

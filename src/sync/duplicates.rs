@@ -238,13 +238,7 @@ mod tests {
     use super::*;
 
     fn resource(group: &str, resource: &str) -> ResourceType {
-        ResourceType {
-            group: group.into(),
-            version: "v1".into(),
-            resource: resource.into(),
-            kind: "Kind".into(),
-            namespaced: true,
-        }
+        ResourceType::new([group, "v1", resource, "Kind"], true)
     }
 
     fn template(pod: &Value) -> String {

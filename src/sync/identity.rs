@@ -230,13 +230,7 @@ fn uid_of(object: &[u8]) -> Result<String, Error> {
 
 /// The type of the object, called `cluster`, that represents a kcp workspace in itself.
 pub(super) fn logical_clusters(version: &str) -> ResourceType {
-    ResourceType {
-        group: WORKSPACE.into(),
-        version: version.into(),
-        resource: "logicalclusters".into(),
-        kind: "LogicalCluster".into(),
-        namespaced: false,
-    }
+    ResourceType::new([WORKSPACE, version, "logicalclusters", "LogicalCluster"], false)
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::Syncer;
 use crate::support::story::SOON;
+use crate::support::{Syncer, eventually};
 
 /// A port of the machine's choice, which the log names.
 pub(crate) const ANYWHERE: &str = "--listen-address=127.0.0.1:0";
@@ -19,6 +19,19 @@ pub(crate) async fn address_of(syncer: &mut Syncer) -> SocketAddr {
     let (_, rest) = log.split_once(SERVING).expect("it was waited for");
     let address = rest.lines().next().expect("a line ends");
     address.parse().expect("an address follows")
+}
+
+/// Waits until the page of metrics has this line.
+pub(crate) async fn shows(address: SocketAddr, line: &str) {
+    eventually(line, SOON, async || {
+        let page = page(address).await.map_err(|error| error.to_string())?;
+        if page.lines().any(|found| found == line) {
+            Ok(())
+        } else {
+            Err(page)
+        }
+    })
+    .await;
 }
 
 /// All that the metrics say.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::figures::{ANYWHERE, address_of, page};
+use crate::figures::{ANYWHERE, address_of, shows};
 use crate::front::Front;
 use crate::outages::RECOVERED;
 use crate::support::objects::config_map;
@@ -41,16 +41,7 @@ fn warnings(syncer: &Syncer) -> Vec<String> {
 
 async fn fails(syncer: &mut Syncer, count: usize) {
     let address = address_of(syncer).await;
-    let line = format!("edge_syncer_failing {count}");
-    eventually(&line, SOON, async || {
-        let page = page(address).await.map_err(|error| error.to_string())?;
-        if page.lines().any(|found| found == line) {
-            Ok(())
-        } else {
-            Err(page)
-        }
-    })
-    .await;
+    shows(address, &format!("edge_syncer_failing {count}")).await;
 }
 
 #[tokio::test]

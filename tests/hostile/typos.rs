@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::configs::lift_limits;
-use crate::figures::{ANYWHERE, address_of, page};
+use crate::figures::{ANYWHERE, address_of, shows};
 use crate::support::objects::{edge_sync_config, namespace, syncer_config};
 use crate::support::stage::{CONFIG_API, Stage, config_map_ref, config_maps, select, stage, stock};
 use crate::support::story::{SOON, arrives, drop_crds, reselect};
-use crate::support::{Syncer, eventually, install_crds};
+use crate::support::{Syncer, install_crds};
 
 /// All objects of a type in a namespace.
 fn scope(namespace: &str, group: &str, resource: &str, version: &str) -> Value {
@@ -112,15 +112,7 @@ async fn each_misspelt_word_is_named_in_the_log_in_a_metric_and_by_check_until_i
     let absent = pair.namespace("absent");
     let counts = async |problem: &str, count: usize| {
         let line = format!("edge_syncer_config_problems{{problem=\"{problem}\"}} {count}");
-        eventually(&line, SOON, async || {
-            let page = page(address).await.map_err(|error| error.to_string())?;
-            if page.lines().any(|found| found == line) {
-                Ok(())
-            } else {
-                Err(page)
-            }
-        })
-        .await;
+        shows(address, &line).await;
     };
     for (mut spec, log, found, problem) in typos(&shop, &absent) {
         // A merge patch keeps what it does not name.

@@ -43,13 +43,7 @@ async fn takes_off(at: &Objects, initializer: &str, pause: Duration) {
 
 pub(crate) async fn an_initializer_that_another_takes_off_meanwhile_stays_off(which: Which) {
     let world = World::of(which).await;
-    world.new_type("base", Value::Null).await;
-    world
-        .new_type(
-            "dev",
-            json!({"extend": {"with": [{"name": "base", "path": world.types_path}]}}),
-        )
-        .await;
+    world.dev_on_base().await;
     world.template("dev", FACTS).await;
     world.target("dev", "dev", &["dev"]).await;
     let _agent = world.agent(&[]);

@@ -13,13 +13,7 @@ fn namespace(name: &str) -> String {
 
 pub(crate) async fn of_two_initializers_only_the_own_one_goes(which: Which) {
     let world = World::of(which).await;
-    world.new_type("base", Value::Null).await;
-    world
-        .new_type(
-            "dev",
-            json!({"extend": {"with": [{"name": "base", "path": world.types_path}]}}),
-        )
-        .await;
+    world.dev_on_base().await;
     world.template("dev", FACTS).await;
     world.target("dev", "dev", &["dev"]).await;
     let _agent = world.agent(&[]);

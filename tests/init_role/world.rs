@@ -206,6 +206,13 @@ impl World {
         .await;
     }
 
+    /// Makes the type `base`, and `dev`, whose workspaces wait for its initializer too.
+    pub(crate) async fn dev_on_base(&self) {
+        self.new_type("base", Value::Null).await;
+        let with = json!([{"name": "base", "path": self.types_path}]);
+        self.new_type("dev", json!({"extend": {"with": with}})).await;
+    }
+
     /// Makes a template.
     pub(crate) async fn template(&self, name: &str, text: &str) {
         create(

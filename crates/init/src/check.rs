@@ -10,7 +10,7 @@ use kube_lite::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, 
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::agent::{Subject, TypeName, advice, type_of};
+use crate::agent::{NO_TYPE, Subject, TypeName, advice, type_of};
 use crate::kcp::{self, LogicalCluster, WorkspaceType, parsed};
 use crate::kinds::{InitTarget, InitTemplate};
 use crate::objects;
@@ -153,16 +153,15 @@ impl Check<'_> {
         let object = match read {
             Ok(object) => object,
             Err(error) => {
-                let absent = error.proves_absent(&name.name);
-                let advice = if absent {
-                    "create it, or correct the target's workspaceTypeRef".to_owned()
+                let advice = if error.proves_absent(&name.name) {
+                    NO_TYPE.into()
                 } else {
-                    advice(&subject, &error, &place).into_owned()
+                    advice(&subject, &error, &place)
                 };
                 return vec![(
                     Verdict::Wrong,
                     format!("{}:{}: {error}", name.workspace, name.name),
-                    advice,
+                    advice.into_owned(),
                 )];
             }
         };
@@ -225,7 +224,9 @@ fn sources(target: &InitTarget, templates: &[InitTemplate], here: impl Fn() -> W
         cluster_path: EXAMPLE.1.to_owned(),
     };
     let named = |name: &str| {
-        let is_it = |template: &&InitTemplate| template.metadata.name == name && template.cluster() == target.cluster();
+        let is_it = |template: &&InitTemplate| {
+            template.metadata.name == name && template.metadata.cluster() == target.metadata.cluster()
+        };
         templates.iter().find(is_it)
     };
     for index in 0..target.spec.sources.len() {

@@ -49,13 +49,7 @@ pub(crate) async fn write(record: &Record, config: &Cluster, now: Duration) -> R
 }
 
 fn events() -> ResourceType {
-    ResourceType {
-        group: String::new(),
-        version: "v1".to_owned(),
-        resource: "events".to_owned(),
-        kind: "Event".to_owned(),
-        namespaced: true,
-    }
+    ResourceType::new(["", "v1", "events", "Event"], true)
 }
 
 /// A message that the API takes.

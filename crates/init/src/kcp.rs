@@ -49,7 +49,7 @@ struct VirtualWorkspace {
 impl WorkspaceType {
     /// The name of its initializer, if the server says in which workspace the type is.
     pub(crate) fn initializer(&self) -> Option<String> {
-        let cluster = self.metadata.annotations.get(CLUSTER)?;
+        let cluster = self.metadata.cluster()?;
         Some(format!("{cluster}:{}", self.metadata.name))
     }
 
@@ -98,29 +98,25 @@ pub(crate) fn logical_cluster(cluster: &str) -> ObjectName {
 }
 
 pub(crate) fn logical_clusters() -> ResourceType {
-    cluster_scoped(["core.kcp.io", "v1alpha1", "logicalclusters", "LogicalCluster"])
+    ResourceType::new(["core.kcp.io", "v1alpha1", "logicalclusters", "LogicalCluster"], false)
 }
 
 pub(crate) fn workspace_types() -> ResourceType {
-    cluster_scoped(["tenancy.kcp.io", "v1alpha1", "workspacetypes", "WorkspaceType"])
+    ResourceType::new(["tenancy.kcp.io", "v1alpha1", "workspacetypes", "WorkspaceType"], false)
 }
 
 pub(crate) fn init_targets() -> ResourceType {
-    cluster_scoped(["initialization.kcp.io", "v1alpha1", "inittargets", "InitTarget"])
+    ResourceType::new(
+        ["initialization.kcp.io", "v1alpha1", "inittargets", "InitTarget"],
+        false,
+    )
 }
 
 pub(crate) fn init_templates() -> ResourceType {
-    cluster_scoped(["initialization.kcp.io", "v1alpha1", "inittemplates", "InitTemplate"])
-}
-
-fn cluster_scoped([group, version, resource, kind]: [&str; 4]) -> ResourceType {
-    ResourceType {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        resource: resource.to_owned(),
-        kind: kind.to_owned(),
-        namespaced: false,
-    }
+    ResourceType::new(
+        ["initialization.kcp.io", "v1alpha1", "inittemplates", "InitTemplate"],
+        false,
+    )
 }
 
 /// An object, if it has the form that it should have.

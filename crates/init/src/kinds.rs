@@ -91,21 +91,16 @@ pub struct TemplateSpec {
     pub template: String,
 }
 
-impl InitTarget {
-    /// The id of the workspace that it is in, if the server says so.
+impl Metadata {
+    /// The id of the workspace that the object is in, if the server says so.
     pub(crate) fn cluster(&self) -> Option<&str> {
-        self.metadata.annotations.get(CLUSTER).map(String::as_str)
-    }
-
-    /// Its workspace and name.
-    pub(crate) fn object_name(&self) -> ObjectName {
-        ObjectName::in_workspace(self.cluster().unwrap_or_default(), "", &self.metadata.name)
+        self.annotations.get(CLUSTER).map(String::as_str)
     }
 }
 
-impl InitTemplate {
-    /// The id of the workspace that it is in, if the server says so.
-    pub(crate) fn cluster(&self) -> Option<&str> {
-        self.metadata.annotations.get(CLUSTER).map(String::as_str)
+impl InitTarget {
+    /// Its workspace and name.
+    pub(crate) fn object_name(&self) -> ObjectName {
+        ObjectName::in_workspace(self.metadata.cluster().unwrap_or_default(), "", &self.metadata.name)
     }
 }

@@ -39,52 +39,46 @@ pub struct ResourceType {
 }
 
 impl ResourceType {
+    /// One from its group, version, plural and kind.
+    pub fn new([group, version, resource, kind]: [&str; 4], namespaced: bool) -> Self {
+        Self {
+            group: group.into(),
+            version: version.into(),
+            resource: resource.into(),
+            kind: kind.into(),
+            namespaced,
+        }
+    }
+
     /// The type of namespaces.
     pub fn namespaces() -> Self {
-        Self {
-            group: String::new(),
-            version: "v1".into(),
-            resource: "namespaces".into(),
-            kind: "Namespace".into(),
-            namespaced: false,
-        }
+        Self::new(["", "v1", "namespaces", "Namespace"], false)
     }
 
     /// The type of CRDs.
     pub fn definitions() -> Self {
-        Self {
-            group: "apiextensions.k8s.io".into(),
-            version: "v1".into(),
-            resource: "customresourcedefinitions".into(),
-            kind: "CustomResourceDefinition".into(),
-            namespaced: false,
-        }
+        let names = [
+            "apiextensions.k8s.io",
+            "v1",
+            "customresourcedefinitions",
+            "CustomResourceDefinition",
+        ];
+        Self::new(names, false)
     }
 
     /// `ConfigMap`s, which every API server has.
     pub fn config_maps() -> Self {
-        Self::of_core("configmaps", "ConfigMap")
+        Self::new(["", "v1", "configmaps", "ConfigMap"], true)
     }
 
     /// `Secret`s.
     pub fn secrets() -> Self {
-        Self::of_core("secrets", "Secret")
+        Self::new(["", "v1", "secrets", "Secret"], true)
     }
 
     /// `ServiceAccount`s.
     pub fn service_accounts() -> Self {
-        Self::of_core("serviceaccounts", "ServiceAccount")
-    }
-
-    /// A namespaced type that every API server has.
-    fn of_core(resource: &str, kind: &str) -> Self {
-        Self {
-            group: String::new(),
-            version: "v1".into(),
-            resource: resource.into(),
-            kind: kind.into(),
-            namespaced: true,
-        }
+        Self::new(["", "v1", "serviceaccounts", "ServiceAccount"], true)
     }
 
     /// `group/version` as it stands in `apiVersion`; the core group gives the version alone.

@@ -9,13 +9,7 @@ use serde_json::json;
 
 /// The type.
 pub(super) fn leases() -> ResourceType {
-    ResourceType {
-        group: "coordination.k8s.io".into(),
-        version: "v1".into(),
-        resource: "leases".into(),
-        kind: "Lease".into(),
-        namespaced: true,
-    }
+    ResourceType::new(["coordination.k8s.io", "v1", "leases", "Lease"], true)
 }
 
 /// How many seconds a Lease lasts that its holder has given up. Not zero, which the API refuses.

@@ -53,9 +53,15 @@ struct Workspace {
     released: Option<u64>,
     /// The list that is being read has named it.
     is_listed: bool,
+    /// It is shown no longer, and its turn is not over.
+    is_gone: bool,
     /// How often in a row it had to wait, and has failed.
     waits: u32,
     failures: u32,
+    /// Its path; empty until it was read.
+    path: Rc<str>,
+    /// How many objects were created in it.
+    created: usize,
 }
 
 /// A virtual workspace that shows some of them.
@@ -77,6 +83,19 @@ pub(super) enum Turn {
     Again,
     /// A side did not answer.
     Unreachable(Side),
+}
+
+/// What there is to say of a workspace whose turn is over.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Ended {
+    /// How long it has been waiting.
+    pub(super) lasted: Duration,
+    /// Its path; empty if it was not read.
+    pub(super) path: Rc<str>,
+    /// How many objects were created in it.
+    pub(super) created: usize,
+    /// It is still shown.
+    pub(super) is_there: bool,
 }
 
 /// See the module's doc.
@@ -174,28 +193,28 @@ impl Group {
     /// A workspace is shown, at this version.
     pub(super) fn is_there(&mut self, key: Key, version: u64, now: Instant) {
         let Some(shard) = self.shard(key.shard) else { return };
-        let workspace = shard.workspaces.entry(Rc::clone(&key.cluster));
-        let mut is_new = false;
-        let workspace = workspace.or_insert_with(|| {
-            is_new = true;
-            Workspace::new(now)
-        });
-        workspace.is_listed = true;
-        workspace.version = version;
-        if workspace.released.is_some_and(|released| version > released) {
-            is_new = true;
-            *workspace = Workspace {
-                version,
-                ..Workspace::new(now)
-            };
+        let begins = |it: &Workspace| it.is_gone || it.released.is_some_and(|released| version > released);
+        if let Some(known) = shard.workspaces.get_mut(&key.cluster).filter(|it| !begins(it)) {
+            (known.is_listed, known.version) = (true, version);
+            return;
         }
-        if is_new {
-            self.queue.add(key, Class::Normal, None);
-        }
+        shard
+            .workspaces
+            .insert(Rc::clone(&key.cluster), Workspace::new(version, now));
+        self.queue.add(key, Class::Normal, None);
     }
 
     /// A workspace is shown no longer.
     pub(super) fn is_gone(&mut self, key: &Key) {
+        let is_taken = self.taken.contains_key(key);
+        match self.workspace(key) {
+            // What its turn comes to is still to be said of it.
+            Some(workspace) if is_taken => workspace.is_gone = true,
+            _ => self.forget(key),
+        }
+    }
+
+    fn forget(&mut self, key: &Key) {
         if let Some(shard) = self.shard(key.shard) {
             shard.workspaces.remove(&key.cluster);
         }
@@ -231,10 +250,7 @@ impl Group {
         {}
         loop {
             let (key, _) = self.queue.take(now, Class::Last, |_| 0)?;
-            if self
-                .workspace(&key)
-                .is_some_and(|workspace| workspace.released.is_none())
-            {
+            if self.workspace(&key).is_some_and(|workspace| workspace.waits()) {
                 self.taken.insert(key.clone(), self.edition);
                 return Some(key);
             }
@@ -247,15 +263,31 @@ impl Group {
         self.taken.get(key) == Some(&self.edition)
     }
 
-    /// A workspace's turn is over. Gives how long it has been waiting.
-    pub(super) fn ends(&mut self, key: &Key, turn: Turn, now: Instant, jitter: f64) -> Option<Duration> {
+    /// A workspace was read, and this was created in it.
+    pub(super) fn gets(&mut self, key: &Key, path: String, created: usize) {
+        if let Some(workspace) = self.workspace(key) {
+            workspace.path = path.into();
+            workspace.created += created;
+        }
+    }
+
+    /// A workspace's turn is over. Nothing is to be said of one that is not worked on.
+    pub(super) fn ends(&mut self, key: &Key, turn: Turn, now: Instant, jitter: f64) -> Option<Ended> {
         let edition = self.taken.remove(key)?;
         let is_current = edition == self.edition;
-        let workspace = self.workspace(key);
-        let since = workspace.as_ref().map(|workspace| workspace.since);
-        let done = workspace.map_or(Done::Finished, |workspace| match turn {
+        let workspace = self.workspace(key)?;
+        let ended = Ended {
+            lasted: now - workspace.since,
+            path: Rc::clone(&workspace.path),
+            created: workspace.created,
+            is_there: !workspace.is_gone,
+        };
+        let done = match turn {
+            _ if workspace.is_gone => Done::Finished,
+            // Somebody has put the initializer back since.
+            Turn::Released(Some(at)) if workspace.version > at => Done::Again,
             Turn::Released(at) => {
-                workspace.released = Some(at.unwrap_or(workspace.version).max(workspace.version));
+                workspace.released = Some(at.unwrap_or(workspace.version));
                 Done::Finished
             }
             Turn::Again => Done::Again,
@@ -271,9 +303,12 @@ impl Group {
                 workspace.failures = workspace.failures.saturating_add(1);
                 Done::NotYet(RETRIES.after(workspace.failures).mul_f64(0.5 + jitter / 2.0))
             }
-        });
+        };
         self.queue.done(key, done, now, jitter);
-        since.map(|since| now - since)
+        if !ended.is_there {
+            self.forget(key);
+        }
+        Some(ended)
     }
 
     /// These sides answer.
@@ -293,7 +328,7 @@ impl Group {
     /// How many workspaces wait.
     pub(super) fn waiting(&self) -> usize {
         let all = self.shards.values().flat_map(|shard| shard.workspaces.values());
-        all.filter(|workspace| workspace.released.is_none()).count()
+        all.filter(|workspace| workspace.waits()).count()
     }
 }
 
@@ -301,7 +336,7 @@ impl Group {
 fn waiting_of(shards: &BTreeMap<Rc<str>, Shard>, side: Side, from: Option<&Key>) -> Vec<(Key, Class)> {
     let shard = shards.values().find(|shard| shard.side == side);
     let all = shard.into_iter().flat_map(|shard| &shard.workspaces);
-    let waiting = all.filter(|(_, workspace)| workspace.released.is_none());
+    let waiting = all.filter(|(_, workspace)| workspace.waits());
     let keys = waiting.map(|(cluster, _)| Key {
         shard: side,
         cluster: Rc::clone(cluster),
@@ -311,15 +346,23 @@ fn waiting_of(shards: &BTreeMap<Rc<str>, Shard>, side: Side, from: Option<&Key>)
 }
 
 impl Workspace {
-    fn new(since: Instant) -> Self {
+    fn new(version: u64, since: Instant) -> Self {
         Self {
             since,
-            version: 0,
+            version,
             released: None,
             is_listed: true,
+            is_gone: false,
             waits: 0,
             failures: 0,
+            path: Rc::default(),
+            created: 0,
         }
+    }
+
+    /// True if it waits for the initializer.
+    fn waits(&self) -> bool {
+        self.released.is_none() && !self.is_gone
     }
 }
 

@@ -42,6 +42,11 @@ fn group(clusters: &[&str], now: Instant) -> Group {
     group
 }
 
+/// A turn ends. Gives how long the workspace has been waiting.
+fn lasted(group: &mut Group, cluster: &str, turn: Turn, now: Instant) -> Option<Duration> {
+    group.ends(&key(cluster), turn, now, 0.5).map(|ended| ended.lasted)
+}
+
 fn all(group: &mut Group, now: Instant) -> Vec<Key> {
     std::iter::from_fn(|| group.next(now)).collect()
 }
@@ -53,7 +58,7 @@ fn no_more_than_four_are_worked_on_at_once() {
     assert_eq!(all(&mut group, now), ["a", "b", "c", "d"].map(key));
     assert_eq!((group.waiting(), group.next_due()), (6, None));
     assert_eq!(
-        group.ends(&key("b"), Turn::Released(Some(2)), now, 0.5),
+        lasted(&mut group, "b", Turn::Released(Some(2)), now),
         Some(Duration::ZERO)
     );
     assert_eq!(all(&mut group, now), [key("e")]);
@@ -131,7 +136,7 @@ fn what_is_released_has_no_turn_until_it_waits_once_more() {
     assert_eq!(group.next(now + SECOND), Some(key("a")));
     // It was off already, as seen later than the last event.
     assert_eq!(
-        group.ends(&key("a"), Turn::Released(None), now + 3 * SECOND, 0.5),
+        lasted(&mut group, "a", Turn::Released(None), now + 3 * SECOND),
         Some(2 * SECOND)
     );
     group.is_there(key("a"), 6, now);
@@ -150,7 +155,9 @@ fn what_a_list_does_not_name_is_gone() {
     assert_eq!(group.is_complete(SIDE), [key("a")]);
     assert_eq!(all(&mut group, now), [key("b")]);
     group.is_gone(&key("b"));
-    assert_eq!(group.ends(&key("b"), Turn::Fails, now, 0.5), None);
+    assert_eq!(group.waiting(), 0, "though it is worked on");
+    let ended = group.ends(&key("b"), Turn::Fails, now, 0.5);
+    assert_eq!(ended.map(|ended| ended.is_there), Some(false));
     assert_eq!((group.next(now + SECOND), group.waiting()), (None, 0));
 }
 
@@ -188,5 +195,44 @@ fn while_a_side_is_away_one_at_a_time_asks_whether_it_is_back() {
         group.next(now);
         now += SECOND / 10;
         assert!(now < due + 5 * SECOND);
+    }
+}
+
+#[test]
+fn what_is_gone_before_its_turn_is_over_is_still_known_then() {
+    let now = Instant::now();
+    let mut group = group(&["a"], now);
+    assert_eq!(group.next(now), Some(key("a")));
+    group.gets(&key("a"), "root:a".to_owned(), 2);
+    // The watch is often quicker than the answer.
+    group.is_gone(&key("a"));
+    let ended = group.ends(&key("a"), Turn::Released(Some(5)), now + SECOND, 0.5);
+    let expected = Ended {
+        lasted: SECOND,
+        path: "root:a".into(),
+        created: 2,
+        is_there: false,
+    };
+    assert_eq!(ended, Some(expected));
+    assert_eq!(
+        group.ends(&key("a"), Turn::Fails, now, 0.5),
+        None,
+        "then nothing is left"
+    );
+    assert_eq!((group.next(now + SECOND), group.waiting()), (None, 0));
+}
+
+#[test]
+fn what_is_put_back_before_the_answer_is_there_waits_once_more() {
+    for goes in [false, true] {
+        let now = Instant::now();
+        let mut group = group(&["a"], now);
+        assert_eq!(group.next(now), Some(key("a")));
+        if goes {
+            group.is_gone(&key("a"));
+        }
+        group.is_there(key("a"), 6, now);
+        group.ends(&key("a"), Turn::Released(Some(5)), now, 0.5);
+        assert_eq!((group.next(now), group.waiting()), (Some(key("a")), 1));
     }
 }

@@ -65,22 +65,16 @@ pub(super) fn render(
             page.line("workspaces_waiting", &of(&target.metadata.name), &group.waiting());
         }
     }
-    page.begin(
-        "workspaces_initialized_total",
-        "counter",
-        "Workspaces whose initializer was taken off.",
-    );
-    for (target, counters) in counters {
-        page.line("workspaces_initialized_total", &of(target), &counters.initialized);
-    }
-    page.begin(
-        "failed_runs_total",
-        "counter",
-        "Runs over a workspace that have failed.",
-    );
-    for (target, counters) in counters {
-        page.line("failed_runs_total", &of(target), &counters.failed_runs);
-    }
+    let mut count = |name, help, of_target: fn(&Counters) -> u64| {
+        page.begin(name, "counter", help);
+        for (target, counters) in counters {
+            page.line(name, &of(target), &of_target(counters));
+        }
+    };
+    let help = "Workspaces whose initializer was taken off.";
+    count("workspaces_initialized_total", help, |counters| counters.initialized);
+    let help = "Runs over a workspace that have failed.";
+    count("failed_runs_total", help, |counters| counters.failed_runs);
     page.begin(
         "seconds",
         "histogram",

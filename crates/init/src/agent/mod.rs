@@ -36,7 +36,7 @@ use self::outbox::Outbox;
 pub(crate) use self::references::TypeName;
 use self::references::{Known, References};
 use self::report::Report;
-pub(crate) use self::report::{Subject, advice};
+pub(crate) use self::report::{NO_TYPE, Subject, advice};
 use self::targets::Targets;
 pub(crate) use self::targets::type_of;
 use crate::fill::{Filled, Job, Outcome, Released, Trouble, Why};
@@ -102,78 +102,67 @@ impl Agent {
 
     fn answered(&mut self, answer: Answer) {
         match answer {
-            Answer::Filled(key, filled) => self.filled(key, filled),
-            Answer::Released(key, result) => self.released(key, result),
+            Answer::Filled(key, filled) => self.filled(&key, filled),
+            Answer::Released(key, result) => self.released(&key, result),
             Answer::Recorded(Ok(())) => {}
             Answer::Recorded(Err(error)) => lines::is_unrecorded(&error),
         }
     }
 
-    fn filled(&mut self, key: Key, filled: Filled) {
-        let Some((initializer, group)) = group_of(&mut self.groups, &key) else {
+    fn filled(&mut self, key: &Key, filled: Filled) {
+        let Some((initializer, group)) = group_of(&mut self.groups, key) else {
             return;
         };
-        self.report.created(&key, filled.path, filled.created);
-        let turn = match filled.outcome {
-            Outcome::Gone => Turn::Released(None),
-            Outcome::Complete(place) if group.is_current(&key) && !self.unsettled.contains(&initializer) => {
-                self.outbox.request(Request::Release(key, initializer, place));
+        group.gets(key, filled.path, filled.created);
+        let (turn, trouble) = match filled.outcome {
+            Outcome::Complete(place) if group.is_current(key) && !self.unsettled.contains(initializer) => {
+                let release = Request::Release(key.clone(), Rc::clone(initializer), place);
+                self.outbox.request(release);
                 return;
             }
-            Outcome::Complete(_) => Turn::Again,
-            Outcome::Waits(trouble) => {
-                let waited = group.ends(&key, Turn::Waits, self.now, self.random.f64());
-                self.has_trouble(&key, &trouble, waited.is_some_and(|waited| waited < PATIENCE));
-                return;
-            }
-            Outcome::Fails(trouble) => {
-                self.report.counts_failure(&group.targets);
-                group.ends(&key, Turn::Fails, self.now, self.random.f64());
-                self.has_trouble(&key, &trouble, false);
-                return;
-            }
+            Outcome::Complete(_) => (Turn::Again, None),
+            Outcome::Gone => (Turn::Released(None), None),
+            Outcome::Waits(trouble) => (Turn::Waits, Some(trouble)),
+            Outcome::Fails(trouble) => (Turn::Fails, Some(trouble)),
             Outcome::Unreachable(side, error) => {
-                lines::is_unanswered(&key, &error);
-                Turn::Unreachable(side)
+                lines::is_unanswered(key, &error);
+                (Turn::Unreachable(side), None)
             }
         };
-        group.ends(&key, turn, self.now, self.random.f64());
+        self.ends(key, turn, trouble);
     }
 
-    fn has_trouble(&mut self, key: &Key, trouble: &Trouble, is_early: bool) {
-        let record = self.report.has_trouble(key, trouble, is_early, self.now);
-        if let Some(record) = record {
-            self.outbox.request(Request::Record(record));
-        }
+    fn released(&mut self, key: &Key, result: Result<Released, Error>) {
+        let (turn, trouble) = match result {
+            Ok(Released::At(version)) => (Turn::Released(Some(version)), None),
+            Ok(Released::Before) => (Turn::Released(None), None),
+            Err(error) if error.is_unreachable() => (Turn::Unreachable(key.shard), None),
+            Err(error) => (Turn::Fails, Some(Trouble::of_workspace(Why::Kept(error)))),
+        };
+        self.ends(key, turn, trouble);
     }
 
-    fn released(&mut self, key: Key, result: Result<Released, Error>) {
-        let Some((initializer, group)) = group_of(&mut self.groups, &key) else {
+    /// A workspace's turn is over.
+    fn ends(&mut self, key: &Key, turn: Turn, trouble: Option<Trouble>) {
+        let Some((initializer, group)) = group_of(&mut self.groups, key) else {
             return;
         };
-        let jitter = self.random.f64();
-        match result {
-            Ok(released) => {
-                let at = match released {
-                    Released::At(version) => Some(version),
-                    Released::Before => None,
-                };
-                let lasted = group
-                    .ends(&key, Turn::Released(at), self.now, jitter)
-                    .unwrap_or_default();
-                if at.is_some() {
-                    self.report.is_initialized(&key, &initializer, &group.targets, lasted);
-                }
-                self.report.is_over(&Subject::Workspace(key), self.now);
-            }
-            Err(error) if error.is_unreachable() => {
-                let turn = Turn::Unreachable(key.shard);
-                group.ends(&key, turn, self.now, jitter);
-            }
-            Err(error) => {
-                self.report.counts_failure(&group.targets);
-                group.ends(&key, Turn::Fails, self.now, jitter);
-                self.has_trouble(&key, &Trouble::of_workspace(Why::Kept(error)), false);
+        let Some(ended) = group.ends(key, turn, self.now, self.random.f64()) else {
+            return;
+        };
+        if turn == Turn::Fails {
+            self.report.counts_failure(&group.targets);
+        }
+        if let Turn::Released(Some(_)) = turn {
+            self.report.is_initialized(key, initializer, &group.targets, &ended);
+        }
+        if !ended.is_there || matches!(turn, Turn::Released(_)) {
+            self.report.is_over(&Subject::Workspace(key.clone()), self.now);
+        } else if let Some(trouble) = trouble {
+            let is_early = turn == Turn::Waits && ended.lasted < PATIENCE;
+            let record = self.report.has_trouble(key, &ended.path, &trouble, is_early, self.now);
+            if let Some(record) = record {
+                self.outbox.request(Request::Record(record));
             }
         }
     }
@@ -240,9 +229,6 @@ impl Role for Agent {
         self.report.advance(self.now);
         let answering = self.contacts.iter().filter(|(_, standing)| standing.answers);
         let answering: Vec<Side> = answering.map(|(side, _)| *side).collect();
-        let unknown = unknown_types(&self.targets, &self.references, &self.settings.config_workspace);
-        let is_unsettled = |initializer: &&Rc<str>| unknown.iter().any(|name| is_of(initializer, name));
-        self.unsettled = self.groups.keys().filter(is_unsettled).cloned().collect();
         for (initializer, group) in &mut self.groups {
             group.answer(answering.iter().copied(), self.now, self.random.f64());
             if self.unsettled.contains(initializer) {
@@ -276,22 +262,8 @@ impl Role for Agent {
     }
 }
 
-/// The names of types of which no server has said anything yet.
-fn unknown_types(targets: &Targets, references: &References, config: &Rc<str>) -> BTreeSet<Rc<str>> {
-    let types = targets.all().map(|target| targets::type_of(target, config));
-    let unknown = types.filter(|name| *references.known(name) == Known::Nothing);
-    unknown.map(|name| name.name).collect()
-}
-
-/// True if an initializer may be that of a type with this name.
-fn is_of(initializer: &str, name: &str) -> bool {
-    initializer.rsplit_once(':').is_some_and(|(_, of)| of == name)
-}
-
-fn group_of<'a>(groups: &'a mut BTreeMap<Rc<str>, Group>, key: &Key) -> Option<(Rc<str>, &'a mut Group)> {
-    let mut all = groups.iter_mut();
-    let (initializer, group) = all.find(|(_, group)| group.has(key.shard))?;
-    Some((Rc::clone(initializer), group))
+fn group_of<'a>(groups: &'a mut BTreeMap<Rc<str>, Group>, key: &Key) -> Option<(&'a Rc<str>, &'a mut Group)> {
+    groups.iter_mut().find(|(_, group)| group.has(key.shard))
 }
 
 #[cfg(test)]

@@ -45,9 +45,9 @@ impl Outbox {
         self.effects.push(Effect::Read(id, feed, reading));
     }
 
-    /// A side is there no longer, nor what was read there.
-    pub(super) fn close(&mut self, side: Side, feed: Feed) {
-        self.effects.push(Effect::Close(side));
+    /// Something is read no longer, and its side is not there any more.
+    pub(super) fn close(&mut self, feed: Feed) {
+        self.effects.push(Effect::Close(driver::Feed::side(feed)));
         self.sources.retain(|_, other| *other != feed);
     }
 

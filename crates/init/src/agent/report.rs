@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::hash::Hash;
 use std::rc::Rc;
-use std::time::Duration;
 
 use driver::failures::{Failing, Failures};
 use driver::streak::{kind, kind_of_words};
@@ -13,6 +12,7 @@ use kube_lite::{Error, Place};
 use tokio::time::Instant;
 
 use super::border::Record;
+use super::group::Ended;
 use super::metrics::Counters;
 use super::references::{Known, TypeName};
 use crate::fill::Trouble;
@@ -38,20 +38,11 @@ impl Failing for Subject {
     fn side(&self) -> impl Hash {}
 }
 
-/// What a workspace has got so far.
-#[derive(Debug, Default)]
-struct Progress {
-    path: String,
-    created: usize,
-}
-
 /// See the module's doc.
 #[derive(Default)]
 pub(super) struct Report {
     failures: Failures<Subject>,
     counters: BTreeMap<Box<str>, Counters>,
-    /// Of the workspaces that are being worked on.
-    progress: BTreeMap<Key, Progress>,
 }
 
 impl Report {
@@ -121,10 +112,7 @@ impl Report {
         let subject = Subject::Type(name.clone());
         let (words, advice) = match known {
             Known::Nothing | Known::Unreadable => return,
-            Known::Absent => (
-                "there is no such WorkspaceType",
-                "create it, or correct the target's workspaceTypeRef",
-            ),
+            Known::Absent => ("there is no such WorkspaceType", NO_TYPE),
             Known::Type(found) if !found.blocks => (
                 "spec.initializer of the WorkspaceType is not true",
                 "set it: without it, workspaces of the type do not wait for anybody",
@@ -143,13 +131,6 @@ impl Report {
         }
     }
 
-    /// This was created in a workspace.
-    pub(super) fn created(&mut self, key: &Key, path: String, created: usize) {
-        let progress = self.progress.entry(key.clone()).or_default();
-        progress.path = path;
-        progress.created += created;
-    }
-
     /// A run has failed.
     pub(super) fn counts_failure(&mut self, targets: &[Rc<InitTarget>]) {
         for target in targets {
@@ -162,13 +143,19 @@ impl Report {
     }
 
     /// A workspace is not finished. What is early for that is not worth a line. Gives what is to be written down.
-    pub(super) fn has_trouble(&mut self, key: &Key, trouble: &Trouble, is_early: bool, now: Instant) -> Option<Record> {
+    pub(super) fn has_trouble(
+        &mut self,
+        key: &Key,
+        path: &str,
+        trouble: &Trouble,
+        is_early: bool,
+        now: Instant,
+    ) -> Option<Record> {
         let (words, source) = (
             trouble.words(),
             trouble.source.map_or(String::new(), |index| index.to_string()),
         );
         let target = trouble.target.as_ref().map_or("", |name| &name.name);
-        let path = self.progress.get(key).map_or("", |progress| &progress.path);
         if is_early {
             log_line!(
                 Debug,
@@ -213,35 +200,25 @@ impl Report {
     }
 
     /// An initializer is off a workspace.
-    pub(super) fn is_initialized(
-        &mut self,
-        key: &Key,
-        initializer: &str,
-        targets: &[Rc<InitTarget>],
-        lasted: Duration,
-    ) {
-        let progress = self.progress.remove(key).unwrap_or_default();
+    pub(super) fn is_initialized(&mut self, key: &Key, initializer: &str, targets: &[Rc<InitTarget>], ended: &Ended) {
         for target in targets {
-            self.counter(target).initialized(lasted);
+            self.counter(target).initialized(ended.lasted);
         }
         log_line!(
             Info,
             WorkspaceInitialized,
             "a workspace is initialized",
-            workspace = progress.path,
+            workspace = ended.path,
             cluster = key.cluster,
             initializer = initializer,
-            created = progress.created,
-            lasted = format_args!("{:.3}s", lasted.as_secs_f64())
+            created = ended.created,
+            lasted = format_args!("{:.3}s", ended.lasted.as_secs_f64())
         );
     }
 
     /// Something is there no longer, or is finished.
     pub(super) fn is_over(&mut self, subject: &Subject, now: Instant) {
         self.failures.clear(subject, now);
-        if let Subject::Workspace(key) = subject {
-            self.progress.remove(key);
-        }
     }
 }
 
@@ -268,6 +245,9 @@ fn server_of(address: &str) -> &str {
     let end = address[begin..].find(['/', ' ']).map_or(address.len(), |at| begin + at);
     &address[..end]
 }
+
+/// What to do about a type that is not there.
+pub(crate) const NO_TYPE: &str = "create it, or correct the target's workspaceTypeRef";
 
 const CONFIG_RULE: &str = "allow the agent's user, in the config workspace, access to / and get, list and watch of inittargets and \
                            inittemplates of initialization.kcp.io";

@@ -73,6 +73,8 @@ struct History {
     sources: BTreeMap<SourceId, Source>,
     places: BTreeMap<Side, Place>,
     requests: Vec<Request>,
+    /// What has been done, and the agent has not heard of.
+    answers: Vec<Answer>,
     is_calm: bool,
 }
 
@@ -106,6 +108,7 @@ impl History {
             sources: BTreeMap::new(),
             places: BTreeMap::new(),
             requests: Vec::new(),
+            answers: Vec::new(),
             is_calm: false,
         }
     }
@@ -121,6 +124,10 @@ impl History {
                     self.requests.retain(|request| match request {
                         Request::Fill(key, _) | Request::Release(key, ..) => key.shard != side,
                         Request::Record(_) => true,
+                    });
+                    self.answers.retain(|answer| match answer {
+                        Answer::Filled(key, _) | Answer::Released(key, _) => key.shard != side,
+                        Answer::Recorded(_) => true,
                     });
                 }
                 Effect::Read(id, feed, _) => {
@@ -335,14 +342,14 @@ impl History {
                     created: 0,
                     outcome,
                 };
-                self.handle(Event::Answer(Answer::Filled(key, filled)));
+                self.answers.push(Answer::Filled(key, filled));
             }
             Request::Release(key, initializer, _) => {
                 let result = self.release(&key, &initializer);
                 self.changes();
-                self.handle(Event::Answer(Answer::Released(key, result)));
+                self.answers.push(Answer::Released(key, result));
             }
-            Request::Record(_) => self.handle(Event::Answer(Answer::Recorded(Ok(())))),
+            Request::Record(_) => self.answers.push(Answer::Recorded(Ok(()))),
         }
     }
 
@@ -379,23 +386,28 @@ impl History {
     }
 
     fn release(&mut self, key: &Key, initializer: &str) -> Result<Released, Error> {
-        if self.fails() {
+        // The request may get lost, the answer too; and kcp writes an older object now and then, so that the initializer is
+        // back before the answer is there.
+        let (is_lost, comes_back, is_unheard) = (self.fails(), self.fails(), self.fails());
+        if is_lost {
             return Err(Error::Unanswered("it hangs".to_owned()));
         }
         let cluster = initializer.split(':').next().unwrap_or_default();
-        self.world.version += 1;
-        let version = self.world.version;
         let mut all = self.world.workspaces.iter_mut();
         let found = all.find(|((of, id), _)| *of == cluster && **id == *key.cluster);
         let Some((_, workspace)) = found.filter(|(_, workspace)| workspace.waits) else {
             return Ok(Released::Before);
         };
-        (workspace.waits, workspace.version) = (false, version);
-        // The answer may get lost.
-        if self.fails() {
+        self.world.version += 2;
+        let released = self.world.version - 1;
+        (workspace.waits, workspace.version) = (comes_back, released + u64::from(comes_back));
+        if comes_back {
+            workspace.has.clear();
+        }
+        if is_unheard {
             return Err(Error::Unreachable("away".to_owned()));
         }
-        Ok(Released::At(version))
+        Ok(Released::At(released))
     }
 
     /// Somebody does something.
@@ -451,6 +463,11 @@ impl History {
                 let id = ids[self.random.usize(..ids.len())];
                 self.hears(id);
             }
+            6 if !self.answers.is_empty() => {
+                let at = self.random.usize(..self.answers.len());
+                let answer = self.answers.swap_remove(at);
+                self.handle(Event::Answer(answer));
+            }
             _ if !self.requests.is_empty() => {
                 let at = self.random.usize(..self.requests.len());
                 self.ends(at);
@@ -465,7 +482,9 @@ impl History {
     }
 
     fn is_quiet(&self) -> bool {
-        self.requests.is_empty() && self.sources.values().all(|source| source.events.is_empty())
+        self.requests.is_empty()
+            && self.answers.is_empty()
+            && self.sources.values().all(|source| source.events.is_empty())
     }
 
     /// From now on all is well, and all that is wanted is there.

@@ -32,7 +32,7 @@ impl Agent {
             .collect();
         let change = self.references.follow(&wanted);
         for (number, name) in change.end {
-            self.outbox.close(Side::Type(number), Feed::Type(number));
+            self.outbox.close(Feed::Type(number));
             self.report.is_over(&Subject::Type(name), self.now);
         }
         for (number, name) in change.begin {
@@ -50,14 +50,21 @@ impl Agent {
     /// Puts together which initializer stands for which targets, and where those wait that have it.
     pub(super) fn regroup(&mut self) {
         let config = &self.settings.config_workspace;
-        let mut wanted: BTreeMap<Rc<str>, Wanted> = BTreeMap::new();
+        let (mut wanted, mut unknown) = (BTreeMap::<Rc<str>, Wanted>::new(), BTreeSet::new());
         for target in self.targets.all() {
-            if let Known::Type(known) = self.references.known(&targets::type_of(target, config)) {
-                let wanted = wanted.entry(Rc::clone(&known.initializer)).or_default();
-                wanted.targets.push(Rc::clone(target));
-                wanted.urls.extend(known.urls.iter().cloned());
+            let name = targets::type_of(target, config);
+            match self.references.known(&name) {
+                Known::Type(known) => {
+                    let wanted = wanted.entry(Rc::clone(&known.initializer)).or_default();
+                    wanted.targets.push(Rc::clone(target));
+                    wanted.urls.extend(known.urls.iter().cloned());
+                }
+                Known::Nothing => drop(unknown.insert(name.name)),
+                Known::Unreadable | Known::Absent => {}
             }
         }
+        let is_unsettled = |initializer: &&Rc<str>| unknown.iter().any(|name| is_of(initializer, name));
+        self.unsettled = wanted.keys().filter(is_unsettled).cloned().collect();
         let over: Vec<Rc<str>> = self
             .groups
             .keys()
@@ -119,9 +126,14 @@ impl Agent {
             self.report.is_over(&Subject::Workspace(key), self.now);
         }
         if let Side::Shard(number) = side {
-            self.outbox.close(side, Feed::Clusters(number));
+            self.outbox.close(Feed::Clusters(number));
             self.report
                 .is_over(&Subject::Clusters(Rc::clone(initializer), number), self.now);
         }
     }
+}
+
+/// True if an initializer may be that of a type with this name.
+fn is_of(initializer: &str, name: &str) -> bool {
+    initializer.rsplit_once(':').is_some_and(|(_, of)| of == name)
 }

@@ -86,7 +86,7 @@ fn name_of(meta: &Meta) -> ObjectName {
 /// The type that a target names. Without a path, it is in the target's own workspace.
 pub(crate) fn type_of(target: &InitTarget, config_workspace: &Rc<str>) -> TypeName {
     let reference = &target.spec.workspace_type_ref;
-    let workspace = match (&*reference.path, target.cluster()) {
+    let workspace = match (&*reference.path, target.metadata.cluster()) {
         ("", Some(cluster)) => cluster.into(),
         ("", None) => Rc::clone(config_workspace),
         (path, _) => path.into(),
@@ -99,7 +99,7 @@ pub(crate) fn type_of(target: &InitTarget, config_workspace: &Rc<str>) -> TypeNa
 
 /// True if a source of a target is the template of this name, in this workspace if that is known.
 pub(super) fn uses(target: &InitTarget, workspace: Option<&str>, template: &str) -> bool {
-    let is_beside = match (target.cluster(), workspace) {
+    let is_beside = match (target.metadata.cluster(), workspace) {
         (Some(of), Some(workspace)) => of == workspace,
         _ => true,
     };

@@ -71,11 +71,7 @@ fn parts(object: &Object) -> (&str, &str) {
 fn known(object: &Object) -> Option<ResourceType> {
     let of = parts(object);
     let row = KNOWN.iter().find(|row| (row.0, row.1) == of && row.3 == object.kind());
-    row.map(|&(group, version, resource, kind, namespaced)| ResourceType {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        resource: resource.to_owned(),
-        kind: kind.to_owned(),
-        namespaced,
+    row.map(|&(group, version, resource, kind, namespaced)| {
+        ResourceType::new([group, version, resource, kind], namespaced)
     })
 }

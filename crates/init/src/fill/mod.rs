@@ -202,7 +202,7 @@ impl Run<'_> {
 
 /// A template of a target's workspace.
 fn template_name(target: &InitTarget, template: &str) -> ObjectName {
-    ObjectName::in_workspace(target.cluster().unwrap_or_default(), "", template)
+    ObjectName::in_workspace(target.metadata.cluster().unwrap_or_default(), "", template)
 }
 
 impl From<SourceError> for Why {
