@@ -65,16 +65,20 @@ pub(super) fn render(
             page.line("workspaces_waiting", &of(&target.metadata.name), &group.waiting());
         }
     }
-    let mut count = |name, help, of_target: fn(&Counters) -> u64| {
-        page.begin(name, "counter", help);
-        for (target, counters) in counters {
-            page.line(name, &of(target), &of_target(counters));
-        }
-    };
-    let help = "Workspaces whose initializer was taken off.";
-    count("workspaces_initialized_total", help, |counters| counters.initialized);
-    let help = "Runs over a workspace that have failed.";
-    count("failed_runs_total", help, |counters| counters.failed_runs);
+    page.begin(
+        "workspaces_initialized_total",
+        "counter",
+        "Workspaces whose initializer was taken off.",
+    );
+    page.count("workspaces_initialized_total", counters, |counters| {
+        counters.initialized
+    });
+    page.begin(
+        "failed_runs_total",
+        "counter",
+        "Runs over a workspace that have failed.",
+    );
+    page.count("failed_runs_total", counters, |counters| counters.failed_runs);
     page.begin(
         "seconds",
         "histogram",
@@ -110,6 +114,13 @@ impl Page {
             self.0,
             "# HELP edge_syncer_init_{name} {help}\n# TYPE edge_syncer_init_{name} {kind}\n"
         );
+    }
+
+    /// A line for each target.
+    fn count(&mut self, name: &str, counters: &BTreeMap<Box<str>, Counters>, of_target: fn(&Counters) -> u64) {
+        for (target, counters) in counters {
+            self.line(name, &of(target), &of_target(counters));
+        }
     }
 
     fn line(&mut self, name: &str, labels: &str, value: &dyn std::fmt::Display) {
