@@ -24,6 +24,8 @@ mod init_manifests;
 mod install;
 #[path = "docs/kcp.rs"]
 mod kcp;
+#[path = "docs/layout.rs"]
+mod layout;
 #[path = "docs/links.rs"]
 mod links;
 #[path = "docs/marks.rs"]

@@ -1,4 +1,5 @@
-//! The driver, with a worked role that has nothing of the syncer.
+//! The driver, with a worked role: `greeter.rs` is what it decides, `work.rs` what it reads and asks for, `server.rs` the
+//! servers in memory.
 
 #![allow(unreachable_pub, missing_docs, reason = "a test binary has no outside")]
 
@@ -6,6 +7,8 @@
 mod greeter;
 #[path = "driver/server.rs"]
 mod server;
+#[path = "driver/work.rs"]
+mod work;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -15,13 +18,14 @@ use std::time::Duration;
 use driver::serve::HealthQuery;
 use driver::source::Mode;
 use driver::{Opened, Shell, Sides};
-use greeter::{EVERY, Greeter, Hands, Side};
+use greeter::Greeter;
 use kube_lite::{Error, ObjectName};
 use server::Server;
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::sleep;
+use work::{EVERY, Side, Work};
 
 /// Time in which all that is due at once is done. The clock is paused: it costs none.
 const MOMENT: Duration = Duration::from_millis(100);
@@ -45,12 +49,12 @@ impl Bench {
         };
         let sides = Sides::new([(Side::Desk, opened)]);
         let of_shelves = shelves.clone();
-        let hands = Hands(Rc::new(move |name: &ObjectName| {
+        let work = Work(Rc::new(move |name: &ObjectName| {
             of_shelves[&*name.name].cluster(&name.name)
         }));
         let (questions, asked) = channel(1);
         let (stop, stopped) = oneshot::channel::<()>();
-        let shell = Shell::new(Greeter::new(&sides.moment()), hands, sides);
+        let shell = Shell::new(Greeter::new(&sides.moment()), work, sides);
         let running = spawn_local(shell.run(asked, async { stopped.await.unwrap_or_default() }));
         Self {
             desk,
