@@ -5,7 +5,7 @@
 //! `metadata.managedFields`, and then fall away with the next apply, because the hub does not have them. (Flux does the
 //! same.)
 //!
-//! What API servers and controllers fill in stays as it is.
+//! What API servers and controllers fill in stays as it is ([`filled_in`]).
 
 use kube_lite::fields::{from_text, with_fields};
 use kube_lite::{Error, ResourceType};
@@ -13,71 +13,15 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::field_set::FieldSet;
+use super::kinds::filled_in::{AtCopy, filled_in};
 use super::managed_fields::{
     Entries, GO_SYNCER, NO_CONTENTS, Owner, RevertFrom, field_set, leave_out_restarts, may_be_shared,
 };
 use crate::api::FIELD_MANAGER;
 use crate::plan::Direction;
 
-/// Group and plural of a type (all types, if that is empty), and where API servers and controllers fill something in, as a
-/// path for [`FieldSet::only`]. It may be in the field set of the manager that wrote the object first, but must stay when
-/// its fields are removed.
-type FilledIn = (&'static str, &'static str, &'static [&'static str]);
-
-/// Filled in where people do not set it afterwards.
-#[rustfmt::skip]
-const FILLED_IN: &[FilledIn] = &[
-    ("", "", &["f:status"]),
-    ("", "", &["f:metadata", "f:finalizers"]),
-    ("", "", &["f:metadata", "f:ownerReferences"]),
-    // Its value is the syncer's own, and is patched together with the pull secrets, not applied.
-    ("", "", &["f:metadata", "f:annotations", "f:edge.kubestellar.io/pull-secrets"]),
-    ("", "persistentvolumeclaims", &["f:metadata", "f:annotations", "f:pv.kubernetes.io/*"]),
-    ("", "persistentvolumeclaims", &["f:metadata", "f:annotations", "f:volume.beta.kubernetes.io/storage-provisioner"]),
-    ("", "persistentvolumeclaims", &["f:metadata", "f:annotations", "f:volume.kubernetes.io/*"]),
-    // Without it the update would be refused, and the claim replaced where that is allowed.
-    ("", "persistentvolumeclaims", &["f:spec", "f:storageClassName"]),
-    ("", "persistentvolumeclaims", &["f:spec", "f:volumeMode"]),
-    ("", "persistentvolumeclaims", &["f:spec", "f:volumeName"]),
-    ("", "persistentvolumes", &["f:metadata", "f:annotations", "f:pv.kubernetes.io/*"]),
-    ("", "persistentvolumes", &["f:spec", "f:claimRef"]),
-    // Hardly anything of it can be changed.
-    ("", "pods", &["f:spec"]),
-    ("", "serviceaccounts", &["f:imagePullSecrets"]),
-    ("", "serviceaccounts", SECRETS),
-    ("", "services", &["f:spec", "f:clusterIP"]),
-    ("", "services", &["f:spec", "f:clusterIPs"]),
-    ("", "services", &["f:spec", "f:healthCheckNodePort"]),
-    ("", "services", &["f:spec", "f:ipFamilies"]),
-    ("", "services", &["f:spec", "f:ipFamilyPolicy"]),
-    ("", "services", &["f:spec", "f:ports", "*", "f:nodePort"]),
-    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", &["f:webhooks", "*", "f:clientConfig", "f:caBundle"]),
-    ("admissionregistration.k8s.io", "validatingwebhookconfigurations", &["f:webhooks", "*", "f:clientConfig", "f:caBundle"]),
-    ("apiextensions.k8s.io", "customresourcedefinitions", &["f:spec", "f:conversion", "f:webhook", "f:clientConfig", "f:caBundle"]),
-    ("apiregistration.k8s.io", "apiservices", &["f:spec", "f:caBundle"]),
-    ("batch", "jobs", &["f:spec", "f:selector"]),
-    ("batch", "jobs", &["f:spec", "f:template"]),
-];
-
-/// What admission and controllers fill in, and people may want to change.
-#[rustfmt::skip]
-const FILLED_IN_OR_SET: &[FilledIn] = &[
-    ("", "namespaces", &["f:metadata", "f:annotations", "f:openshift.io/sa.scc.*"]),
-    ("apps", "daemonsets", &["f:metadata", "f:annotations", "f:deprecated.daemonset.template.generation"]),
-    ("apps", "deployments", &["f:metadata", "f:annotations", "f:deployment.kubernetes.io/*"]),
-    ("apps", "replicasets", &["f:metadata", "f:annotations", "f:deployment.kubernetes.io/*"]),
-    ("networking.k8s.io", "ingresses", &["f:spec", "f:ingressClassName"]),
-    ("rbac.authorization.k8s.io", "clusterroles", &["f:rules"]),
-];
-
-/// How many replicas there are: who says so at the copy's side scales it, which is an operation and no change of what it is.
-/// Where the origin says it too, the apply is stronger.
-const REPLICAS: &[&str] = &["f:spec", "f:replicas"];
-
 /// At how many versions of a type entries are taken over in one go.
 pub(super) const MOST_VERSIONS: usize = 3;
-
-const SECRETS: &[&str] = &["f:secrets"];
 
 /// Whose fields are taken over. Entries of subresources (`status`, `scale`) never are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,8 +118,8 @@ pub(super) fn take_shared(
     let entries = Entries::of(object)?;
     let mut ours = may_be_shared(entries.iter().map(|(_, owner)| owner))?;
     // The copy's side would not do without what it has filled in here.
-    let of_spec = |known: &&FilledIn| known.2.first() == Some(&"f:spec") && is_of(known, resource);
-    for (_, _, path) in FILLED_IN.iter().filter(of_spec) {
+    let of_spec = filled_in(resource).filter(|(path, _, at_copy)| path[0] == "f:spec" && *at_copy == AtCopy::Stays);
+    for (path, ..) in of_spec {
         ours.leave_out(path);
     }
     let (mut kept, mut is_any) = (Vec::new(), false);
@@ -241,34 +185,29 @@ impl Whose<'_> {
     /// The fields of an entry that are taken, and those that stay theirs.
     fn split(self, owner: &Owner<'_>, resource: &ResourceType) -> Result<(FieldSet, FieldSet), Error> {
         let (mut taken, mut rest) = (field_set(owner)?, FieldSet::default());
-        let stay = |paths: &[&[&str]], taken: &mut FieldSet, rest: &mut FieldSet| {
-            for path in paths {
-                rest.add(&taken.only(path));
-                taken.leave_out(path);
-            }
+        let mut stay = |path: &[&str]| {
+            rest.add(&taken.only(path));
+            taken.leave_out(path);
         };
         // What we have written by a create or patch is from the origin.
         let is_ours = owner.manager == FIELD_MANAGER;
-        let is_others = |known: &FilledIn| known.2 != SECRETS || !is_ours;
-        let of_type = |all: &'static [FilledIn]| -> Vec<&'static [&'static str]> {
-            let known = all.iter().filter(|known| is_of(known, resource) && is_others(known));
-            known.map(|(_, _, path)| *path).collect()
-        };
         let (is_anybodys, keeps_filled_in) = match self {
             Self::Reverted(_) => (owner.is_go_syncer(), true),
             Self::Everybodys { filled_in } => (!filled_in, !filled_in),
         };
-        if keeps_filled_in {
-            stay(&of_type(FILLED_IN), &mut taken, &mut rest);
-            if !is_ours {
-                stay(&[REPLICAS], &mut taken, &mut rest);
+        for (path, _, at_copy) in filled_in(resource) {
+            let stays = match at_copy {
+                AtCopy::Goes => false,
+                AtCopy::Stays => keeps_filled_in,
+                AtCopy::StaysUnlessOurs => keeps_filled_in && !is_ours,
+                AtCopy::StaysUnlessPeoples => is_anybodys,
+            };
+            if stays {
+                stay(path);
             }
         }
-        if is_anybodys {
-            stay(&of_type(FILLED_IN_OR_SET), &mut taken, &mut rest);
-        }
         if matches!(self, Self::Everybodys { .. }) {
-            stay(&NO_CONTENTS, &mut taken, &mut rest);
+            NO_CONTENTS.iter().for_each(|path| stay(path));
         }
         let mut restarts = taken.clone();
         if leave_out_restarts(&mut taken) {
@@ -277,10 +216,6 @@ impl Whose<'_> {
         }
         Ok((taken, rest))
     }
-}
-
-fn is_of((group, plural, _): &FilledIn, resource: &ResourceType) -> bool {
-    plural.is_empty() || resource.is(group, plural)
 }
 
 /// A cheap check before the parse: most copies have none of these managers.

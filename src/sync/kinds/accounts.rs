@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Hub, Owner};
+use super::hub::{Hub, Owner};
 
 /// Leaves out what controllers of the hub make and list. To an API server the list is a map by name: an apply merges it
 /// with what the copy's side has in it, and takes each name once.

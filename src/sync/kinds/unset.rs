@@ -10,11 +10,11 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use kube_lite::Error;
-use kube_lite::fields::{from_text, no_object};
+use kube_lite::fields::no_object;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{Hub, Owner};
+use super::hub::{Hub, Owner, found_at};
 use crate::plan::Direction;
 use crate::sync::field_set::Path;
 
@@ -67,42 +67,11 @@ fn gives(whole: &Map<String, Value>, path: &Path) -> bool {
     !matches!(found_at(whole, path), Ok(None))
 }
 
-/// The path leads through what is neither an object nor a list of items with keys.
-pub(super) struct NotFollowed;
-
-/// What an object or a note of one has at that path. An item of a list is known by its keys, of which a note may lack those
-/// that have a default.
-pub(super) fn found_at<'v>(
-    whole: &'v Map<String, Value>,
-    path: &[impl AsRef<str>],
-) -> Result<Option<&'v Value>, NotFollowed> {
-    let mut keys = path.iter().map(AsRef::as_ref);
-    let first = keys.next().ok_or(NotFollowed)?;
-    let mut found = first.strip_prefix("f:").and_then(|field| whole.get(field));
-    for key in keys {
-        let Some(at) = found else { return Ok(None) };
-        found = match (at, key.split_at_checked(2)) {
-            (Value::Object(fields), Some(("f:", field))) => fields.get(field),
-            (Value::Array(items), Some(("k:", keys))) => {
-                let keys: Map<String, Value> = from_text(keys).unwrap_or_default();
-                let fits = |item: &&Value| {
-                    let mut keys = keys.iter();
-                    keys.all(|(key, value)| item.get(key).is_none_or(|has| has == value))
-                };
-                items.iter().find(fits)
-            }
-            (Value::Null, _) => None,
-            _ => return Err(NotFollowed),
-        };
-    }
-    Ok(found)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::super::LAST_APPLIED;
+    use super::super::hub::LAST_APPLIED;
     use super::*;
 
     const MODE: &[&str] = &["f:spec", "f:mode"];

@@ -1,0 +1,173 @@
+//! The object of the hub that a value is from: what the rules have to know of it beside the value.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
+use kube_lite::fields::from_text;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::plan::Direction;
+use crate::sync::managed_fields::{MADE_UP, is_controller};
+
+/// Where clients that send whole objects note what people have given them.
+pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The hub object that a value is from: what else the rules have to know of it.
+pub(in crate::sync) struct Hub<'a> {
+    pub(super) direction: Direction,
+    pub(super) top: &'a BTreeMap<String, &'a RawValue>,
+    /// Read when the first rule asks.
+    pub(super) meta: OnceCell<HubMeta>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct HubMeta {
+    pub(super) name: String,
+    annotations: Option<BTreeMap<String, String>>,
+    managed_fields: Option<Vec<Owner>>,
+}
+
+/// One entry of `managedFields`.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Owner {
+    manager: String,
+    operation: String,
+    pub(super) api_version: String,
+    pub(super) subresource: String,
+    pub(super) fields_v1: Value,
+}
+
+impl Owner {
+    /// Whether it has set the field at `path`, written as in `fieldsV1`.
+    pub(super) fn owns(&self, path: &[&str]) -> bool {
+        let mut fields = &self.fields_v1;
+        path.iter().all(|&key| {
+            fields = &fields[key];
+            !fields.is_null()
+        })
+    }
+
+    /// The cluster's own controllers. What they write through `scale` is an autoscaler's decision, which counts as the
+    /// user's: dropping it would set the copy back to 1.
+    pub(super) fn is_controller(&self) -> bool {
+        is_controller(&self.manager) && self.subresource != "scale"
+    }
+
+    /// A client that sends whole objects, and is named for defaults too, but notes what people have given it (`kubectl
+    /// apply` without `--server-side`, and Argo CD).
+    pub(super) fn notes_what_is_wanted(&self) -> bool {
+        const NOTE: &str = "f:kubectl.kubernetes.io/last-applied-configuration";
+        self.operation == "Update" && self.owns(&["f:metadata", "f:annotations", NOTE])
+    }
+
+    /// Surely no controller that writes whole objects, whatever its name.
+    pub(super) fn is_person(&self) -> bool {
+        (self.operation == "Apply" || self.manager.starts_with("kubectl")) && !self.is_controller()
+    }
+
+    /// The server makes this entry, of all fields, for an object that had none when it was first applied.
+    fn is_made_up(&self) -> bool {
+        self.manager == MADE_UP
+    }
+}
+
+impl Hub<'_> {
+    pub(super) fn meta(&self) -> &HubMeta {
+        self.meta.get_or_init(|| {
+            let metadata = self.top.get("metadata").map_or("{}", |metadata| metadata.get());
+            // Metadata that cannot be read counts as absent: the rules handle that.
+            from_text(metadata).unwrap_or_default()
+        })
+    }
+
+    pub(super) fn owners(&self) -> &[Owner] {
+        self.meta().managed_fields.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn is_annotated(&self, key: &str) -> bool {
+        self.meta()
+            .annotations
+            .as_ref()
+            .is_some_and(|all| all.contains_key(key))
+    }
+
+    /// True for a Service that is to have no address, which is always the user's choice.
+    pub(super) fn is_headless(&self) -> bool {
+        #[derive(Deserialize)]
+        struct Spec<'a> {
+            #[serde(rename = "clusterIP", borrow)]
+            address: Cow<'a, str>,
+        }
+        let spec = self.top.get("spec");
+        spec.is_some_and(|spec| from_text(spec.get()).is_ok_and(|spec: Spec<'_>| spec.address == "None"))
+    }
+
+    /// For values that a server allocates: kept if it is known that a user set it.
+    pub(super) fn keep_if_set(&self, value: &mut Value, path: &[&str]) {
+        let set_by_user = |one: &Owner| one.owns(path) && !one.is_controller() && !one.is_made_up();
+        if !self.owners().iter().any(set_by_user) {
+            *value = Value::Null;
+        }
+    }
+
+    /// For values that have a default: dropped if it is known that no user set it.
+    pub(super) fn drop_if_unset(&self, value: &mut Value, path: &[&str]) {
+        let owners = self.owners();
+        let has_set = |one: &Owner| {
+            one.owns(path)
+                && !one.is_controller()
+                && !(one.notes_what_is_wanted() && self.was_given(path) == Some(false))
+        };
+        if !owners.is_empty() && !owners.iter().any(has_set) {
+            *value = Value::Null;
+        }
+    }
+
+    /// What people have given to a client that notes it.
+    pub(super) fn note(&self) -> Option<Map<String, Value>> {
+        let note = self.meta().annotations.as_ref()?.get(LAST_APPLIED)?;
+        from_text(note).ok()
+    }
+
+    /// Whether that has a value at this path; `None` if there is no note that can be read.
+    fn was_given(&self, path: &[&str]) -> Option<bool> {
+        let note = self.note()?;
+        Some(matches!(found_at(&note, path), Ok(Some(value)) if !value.is_null()))
+    }
+}
+
+/// The path leads through what is neither an object nor a list of items with keys.
+pub(super) struct NotFollowed;
+
+/// What an object or a note of one has at that path. An item of a list is known by its keys, of which a note may lack those
+/// that have a default.
+pub(super) fn found_at<'v>(
+    whole: &'v Map<String, Value>,
+    path: &[impl AsRef<str>],
+) -> Result<Option<&'v Value>, NotFollowed> {
+    let mut keys = path.iter().map(AsRef::as_ref);
+    let first = keys.next().ok_or(NotFollowed)?;
+    let mut found = first.strip_prefix("f:").and_then(|field| whole.get(field));
+    for key in keys {
+        let Some(at) = found else { return Ok(None) };
+        found = match (at, key.split_at_checked(2)) {
+            (Value::Object(fields), Some(("f:", field))) => fields.get(field),
+            (Value::Array(items), Some(("k:", keys))) => {
+                let keys: Map<String, Value> = from_text(keys).unwrap_or_default();
+                let fits = |item: &&Value| {
+                    let mut keys = keys.iter();
+                    keys.all(|(key, value)| item.get(key).is_none_or(|has| has == value))
+                };
+                items.iter().find(fits)
+            }
+            (Value::Null, _) => None,
+            _ => return Err(NotFollowed),
+        };
+    }
+    Ok(found)
+}
