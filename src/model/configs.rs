@@ -21,6 +21,7 @@ use crate::plan::{Missing, Place, Problem, Sliced, SyncedType, Unknown, Wanted};
 use crate::report::{Subject, Topic};
 use crate::side::Side;
 use crate::sync::meta::Meta;
+use crate::sync::parsed::Parsed;
 
 /// The time between two requests for a kind of configs that the hub does not serve, while it serves the other one.
 const KIND_INTERVAL: Duration = Duration::from_secs(600);
@@ -215,8 +216,8 @@ impl Model {
         }
     }
 
-    pub(super) fn config_object(&mut self, kind: ConfigKind, object: &[u8]) -> Result<(), Error> {
-        let meta = Meta::parse(object)?;
+    pub(super) fn config_object(&mut self, kind: ConfigKind, object: Parsed<'_>) -> Result<(), Error> {
+        let Parsed { bytes, meta, .. } = object;
         if let Some(listing) = self.selecting.listing.get_mut(kind) {
             listing.insert(meta.name.clone());
         }
@@ -226,7 +227,7 @@ impl Model {
         let begins = self.selecting.known(kind) != ConfigsKnown::Yes;
         self.config_confirms(kind.of_name(&name.1), token, begins);
         let was_unreadable = self.selecting.unreadable.remove(&name).is_some();
-        match Config::parse(kind, object) {
+        match Config::parse(kind, bytes) {
             Ok(config) => {
                 let read = Known { uid: meta.uid, config };
                 let old = self.selecting.configs.get(&name);

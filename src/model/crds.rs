@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use bytes::Bytes;
 use driver::source::{Reading, SourceId, Style};
 use kube_lite::discovery::Discovery;
 use kube_lite::logging::log_line;
@@ -77,12 +76,11 @@ impl Model {
 
     /// A CRD was added or changed. For each of the first list that matters, it is checked whether its type was asked
     /// for.
-    pub(super) fn crd_changed(&mut self, id: SourceId, side: Side, object: &Bytes) -> Result<(), Error> {
-        self.crd_seen(side, Meta::parse(object)?);
+    pub(super) fn crd_changed(&mut self, id: SourceId, side: Side, meta: Meta) {
+        self.crd_seen(side, meta);
         if self.sources.get(&id).is_some_and(|source| source.settled) {
             self.ask_again_soon(side);
         }
-        Ok(())
     }
 
     pub(super) fn crd_gone(&mut self, side: Side, meta: &Meta) {

@@ -13,6 +13,7 @@ use super::{Feed, Model, TypeId};
 use crate::report::{Subject, Topic};
 use crate::side::Side;
 use crate::sync::meta::Meta;
+use crate::sync::parsed::Parsed;
 
 impl Feed {
     /// The type whose objects it reads, if it is one of a type.
@@ -54,17 +55,19 @@ impl Model {
                 feed.handle(|handler| handler.begins(self, id));
             }
             SourceEvent::Object(object) => {
-                let result = feed.handle(|handler| handler.object(self, id, object));
+                let read = self.parsed_at(feed.side(), &object);
+                let result = read.and_then(|object| feed.handle(|handler| handler.object(self, id, object)));
                 self.note_unreadable(id, feed.side(), result);
             }
             SourceEvent::Unchanged(object) => {
-                let meta = self.meta_at(feed.side(), &object);
+                let workspaces = self.sides.of(feed.side()).contact.workspaces;
+                let meta = Meta::parse_at(workspaces, &object);
                 let result = meta.map(|meta| feed.handle(|handler| handler.unchanged(self, id, meta)));
                 self.note_unreadable(id, feed.side(), result);
             }
             SourceEvent::Gone(last) => {
-                let meta = self.meta_at(feed.side(), &last);
-                let result = meta.map(|meta| feed.handle(|handler| handler.gone(self, id, &meta, last)));
+                let read = self.parsed_at(feed.side(), &last);
+                let result = read.map(|last| feed.handle(|handler| handler.gone(self, id, &last)));
                 self.note_unreadable(id, feed.side(), result);
             }
             SourceEvent::Complete(versions) => {
@@ -84,9 +87,9 @@ impl Model {
         }
     }
 
-    /// The metadata of an object of a side.
-    pub(super) fn meta_at(&self, side: Side, object: &[u8]) -> Result<Meta, Error> {
-        Meta::parse_at(self.sides.of(side).contact.workspaces, object)
+    /// An object of a side.
+    fn parsed_at<'a>(&self, side: Side, object: &'a Bytes) -> Result<Parsed<'a>, Error> {
+        Parsed::at(self.sides.of(side).contact.workspaces, object)
     }
 
     /// An event without readable metadata names nothing that could be acted on. No API server sends one.
@@ -218,16 +221,16 @@ impl Handler for ConfigKind {
         model.selecting.list_begins(*self);
     }
 
-    fn object(&self, model: &mut Model, _id: SourceId, object: Bytes) -> Result<(), Error> {
-        model.config_object(*self, &object)
+    fn object(&self, model: &mut Model, _id: SourceId, object: Parsed<'_>) -> Result<(), Error> {
+        model.config_object(*self, object)
     }
 
     fn unchanged(&self, model: &mut Model, _id: SourceId, meta: Meta) {
         model.config_unchanged(*self, &meta);
     }
 
-    fn gone(&self, model: &mut Model, _id: SourceId, meta: &Meta, _last: Bytes) {
-        model.config_gone(*self, meta);
+    fn gone(&self, model: &mut Model, _id: SourceId, last: &Parsed<'_>) {
+        model.config_gone(*self, &last.meta);
     }
 
     fn listed(&self, model: &mut Model, id: SourceId, versions: Versions) {
@@ -259,16 +262,17 @@ impl Handler for Crds {
         model.crds_begin(self.0);
     }
 
-    fn object(&self, model: &mut Model, id: SourceId, object: Bytes) -> Result<(), Error> {
-        model.crd_changed(id, self.0, &object)
+    fn object(&self, model: &mut Model, id: SourceId, object: Parsed<'_>) -> Result<(), Error> {
+        model.crd_changed(id, self.0, object.meta);
+        Ok(())
     }
 
     fn unchanged(&self, model: &mut Model, _id: SourceId, meta: Meta) {
         model.crd_seen(self.0, meta);
     }
 
-    fn gone(&self, model: &mut Model, _id: SourceId, meta: &Meta, _last: Bytes) {
-        model.crd_gone(self.0, meta);
+    fn gone(&self, model: &mut Model, _id: SourceId, last: &Parsed<'_>) {
+        model.crd_gone(self.0, &last.meta);
     }
 
     fn listed(&self, model: &mut Model, _id: SourceId, _versions: Versions) {
@@ -291,17 +295,17 @@ struct Copies(TypeId);
 impl Handler for Copies {
     fn begins(&self, _model: &mut Model, _id: SourceId) {}
 
-    fn object(&self, model: &mut Model, id: SourceId, object: Bytes) -> Result<(), Error> {
-        model.copy(id, self.0, object)
+    fn object(&self, model: &mut Model, id: SourceId, object: Parsed<'_>) -> Result<(), Error> {
+        model.copy(id, self.0, &object)
     }
 
     fn unchanged(&self, model: &mut Model, id: SourceId, meta: Meta) {
         model.copy_unchanged(id, self.0, &meta);
     }
 
-    fn gone(&self, model: &mut Model, _id: SourceId, meta: &Meta, last: Bytes) {
-        model.copy_gone(self.0, meta, last);
-        model.end_is_reported(self.0, &meta.object_name());
+    fn gone(&self, model: &mut Model, _id: SourceId, last: &Parsed<'_>) {
+        model.copy_gone(self.0, last);
+        model.end_is_reported(self.0, &last.meta.object_name());
     }
 
     fn listed(&self, model: &mut Model, id: SourceId, versions: Versions) {
@@ -317,17 +321,17 @@ impl Handler for Unlabelled {
         model.unlabelled_list_begins(id, self.0);
     }
 
-    fn object(&self, model: &mut Model, id: SourceId, object: Bytes) -> Result<(), Error> {
-        model.unlabelled(id, self.0, object)
+    fn object(&self, model: &mut Model, id: SourceId, object: Parsed<'_>) -> Result<(), Error> {
+        model.unlabelled(id, self.0, &object)
     }
 
     fn unchanged(&self, model: &mut Model, id: SourceId, meta: Meta) {
         model.unlabelled_named(id, &meta.object_name());
     }
 
-    fn gone(&self, model: &mut Model, id: SourceId, meta: &Meta, last: Bytes) {
-        model.unlabelled_named(id, &meta.object_name());
-        model.copy_gone(self.0, meta, last);
+    fn gone(&self, model: &mut Model, id: SourceId, last: &Parsed<'_>) {
+        model.unlabelled_named(id, &last.meta.object_name());
+        model.copy_gone(self.0, last);
     }
 
     fn listed(&self, model: &mut Model, id: SourceId, _versions: Versions) {
@@ -343,16 +347,17 @@ impl Handler for HubNamespaces {
         model.hub_namespaces.list_begins();
     }
 
-    fn object(&self, model: &mut Model, _id: SourceId, object: Bytes) -> Result<(), Error> {
-        Meta::parse(&object).map(|meta| model.hub_namespace_seen(&meta))
+    fn object(&self, model: &mut Model, _id: SourceId, object: Parsed<'_>) -> Result<(), Error> {
+        model.hub_namespace_seen(&object.meta);
+        Ok(())
     }
 
     fn unchanged(&self, model: &mut Model, _id: SourceId, meta: Meta) {
         model.hub_namespace_seen(&meta);
     }
 
-    fn gone(&self, model: &mut Model, _id: SourceId, meta: &Meta, _last: Bytes) {
-        model.hub_namespace_gone(&meta.name);
+    fn gone(&self, model: &mut Model, _id: SourceId, last: &Parsed<'_>) {
+        model.hub_namespace_gone(&last.meta.name);
     }
 
     fn listed(&self, model: &mut Model, _id: SourceId, _versions: Versions) {

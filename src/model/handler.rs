@@ -1,25 +1,25 @@
 //! What the events of a feed do, whichever it is.
 
-use bytes::Bytes;
 use driver::source::{SourceId, Versions};
 use kube_lite::Error;
 
 use super::Model;
 use crate::sync::meta::Meta;
+use crate::sync::parsed::Parsed;
 
 /// What the events of a feed do. `id` is the source that has reported them.
 pub(super) trait Handler {
     /// A complete list begins.
     fn begins(&self, model: &mut Model, id: SourceId);
 
-    /// An object is there; its JSON.
-    fn object(&self, model: &mut Model, id: SourceId, object: Bytes) -> Result<(), Error>;
+    /// An object is there.
+    fn object(&self, model: &mut Model, id: SourceId, object: Parsed<'_>) -> Result<(), Error>;
 
     /// The list under way has named an object of which there is no news.
     fn unchanged(&self, model: &mut Model, id: SourceId, meta: Meta);
 
-    /// An object was deleted; its last JSON.
-    fn gone(&self, model: &mut Model, id: SourceId, meta: &Meta, last: Bytes);
+    /// An object was deleted; how it was last.
+    fn gone(&self, model: &mut Model, id: SourceId, last: &Parsed<'_>);
 
     /// A list is complete.
     fn listed(&self, model: &mut Model, id: SourceId, versions: Versions);

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use bytes::Bytes;
 use driver::Feed as _;
 use driver::source::{SourceId, Versions};
 use kube_lite::logging::log_line;
@@ -20,6 +19,7 @@ use crate::sync::kinds::has_finished;
 use crate::sync::meta::Meta;
 use crate::sync::object::{Desired, Status, has_ephemeral_containers, is_never_synced};
 use crate::sync::ownership::{CopyState, Marked, Owner, origin_hash};
+use crate::sync::parsed::Parsed;
 
 impl Model {
     /// The list under way has named an origin of which there is no news.
@@ -71,7 +71,8 @@ impl Model {
     }
 
     /// A copy is gone; `last` is what it was.
-    pub(super) fn copy_gone(&mut self, type_id: TypeId, meta: &Meta, last: Bytes) {
+    pub(super) fn copy_gone(&mut self, type_id: TypeId, last: &Parsed<'_>) {
+        let meta = &last.meta;
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
@@ -84,11 +85,11 @@ impl Model {
             }
             return;
         };
-        let is_over = state.plan.direction == Direction::Down && has_finished(state.copy_type(), Status::raw(&last));
+        let is_over = state.plan.direction == Direction::Down && has_finished(state.copy_type(), last.field("status"));
         let origin = Owner::of(&meta.annotations).map_or(0, |owner| origin_hash(owner.origin));
         let wanted = state.inventory.wanted_by(&name, origin);
         if is_over {
-            self.job_may_have_finished(type_id, &name, meta, &last, true);
+            self.job_may_have_finished(type_id, &name, last, true);
         }
         if is_over && wanted != 0 {
             self.job_is_over(type_id, &name, (meta.version_number(), wanted), last);
@@ -104,7 +105,7 @@ impl Model {
 
     /// A Job has finished and was deleted at the edge by its `ttlSecondsAfterFinished`: it does not run again, and its
     /// last status is returned, so that a later run knows that too.
-    fn job_is_over(&mut self, type_id: TypeId, name: &ObjectName, (version, wanted): (u64, u64), last: Bytes) {
+    fn job_is_over(&mut self, type_id: TypeId, name: &ObjectName, (version, wanted): (u64, u64), last: &Parsed<'_>) {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
@@ -115,13 +116,12 @@ impl Model {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
-        // One whose status cannot be read has none to return.
-        let _ = state.status_seen(name, Side::Edge, version, || Status::hash_of(&last).map(Some));
+        state.status_seen(name, Side::Edge, version, || Some(Status::hash_of(last)));
         state.inventory.has_finished(name, wanted);
         if state.inventory.copy_gone(name, version) {
             self.enqueue(type_id, name.clone(), None);
         }
-        self.return_status(type_id, name, Some(last));
+        self.return_status(type_id, name, Some(last.bytes.clone()));
     }
 
     /// If a copy that a former conversion made is gone, or ours no longer, its name is free for the object that has it
@@ -140,9 +140,9 @@ impl Model {
         type_id: TypeId,
         name: &ObjectName,
         list: super::Generation,
-        meta: &Meta,
-        object: &Bytes,
+        object: &Parsed<'_>,
     ) -> Result<(), Error> {
+        let meta = &object.meta;
         let Some(state) = self.types.get_mut(&type_id) else {
             return Ok(());
         };
@@ -177,7 +177,7 @@ impl Model {
             state.inventory.origin_seen_at(name, meta.version_number());
             let may_be_led_astray = !is_copy && selection != Selection::None;
             let is_own = state.is_record(name);
-            if may_be_led_astray && Desired::is_led_astray(&origin, &copy, selection, object, is_own)? {
+            if may_be_led_astray && Desired::is_led_astray(&origin, &copy, selection, object, is_own) {
                 let side = state.plan.direction.origin();
                 self.report
                     .name_is_never_synced(side, &origin.for_people(), &copy.for_people());
@@ -200,9 +200,9 @@ impl Model {
         }
         let version = meta.version_number();
         if direction == Direction::Up {
-            self.edge_status_seen(type_id, name, version, object, is_same)?;
+            self.edge_status_seen(type_id, name, version, object, is_same);
         } else {
-            state.status_seen(name, Side::Hub, version, || Status::hash_of(object).map(Some))?;
+            state.status_seen(name, Side::Hub, version, || Some(Status::hash_of(object)));
         }
         if has_ephemeral_containers(&origin.resource, object) {
             let (side, resource) = (direction.origin(), origin.resource.qualified());
@@ -210,8 +210,8 @@ impl Model {
             self.report
                 .leaves_out(side, resource, &pod, LeftOut::EphemeralContainers);
         }
-        self.meet_rival(type_id, name, object);
-        let at_edge = (direction == Direction::Up).then(|| object.clone());
+        self.meet_rival(type_id, name, object.bytes);
+        let at_edge = (direction == Direction::Up).then(|| object.bytes.clone());
         // A new status, say, is no reason to try earlier what has failed.
         let is_no_news = wants_what_it_did && self.queue.has(&Key::new(type_id, Task::Object, name.clone()));
         if needs_worker && !is_no_news {
@@ -248,26 +248,26 @@ impl Model {
     }
 
     /// There is an object in a copy's place, reported by the source of copies.
-    pub(super) fn copy(&mut self, id: SourceId, type_id: TypeId, object: Bytes) -> Result<(), Error> {
+    pub(super) fn copy(&mut self, id: SourceId, type_id: TypeId, object: &Parsed<'_>) -> Result<(), Error> {
         let Some(source) = self.sources.get(&id) else {
             return Ok(());
         };
         let (list, whole) = (source.list, source.has_bodies());
-        let meta = self.meta_at(source.feed.side(), &object)?;
-        if self.has_another_scope(id, &meta) {
+        let meta = &object.meta;
+        if self.has_another_scope(id, meta) {
             return Ok(());
         }
         self.end_is_reported(type_id, &meta.object_name());
         let Some(state) = self.types.get_mut(&type_id) else {
             return Ok(());
         };
-        match state.of_copy(&meta, &self.settings.policy.sync_target) {
+        match state.of_copy(meta, &self.settings.policy.sync_target) {
             Some(name) => {
                 let seen_at = state.inventory.get(&name).map_or(0, |known| known.seen.version);
                 if let Some(source) = self.sources.get_mut(&id) {
                     source.names_copy(&name, meta.version_number(), seen_at);
                 }
-                self.copy_seen(type_id, &name, Some(list), &meta, object, whole)?;
+                self.copy_seen(type_id, &name, Some(list), object, whole)?;
                 self.does_not_fail_if_over(type_id, &name);
                 self.former_copy_may_be_deleted(type_id, &name);
                 Ok(())
@@ -295,16 +295,16 @@ impl Model {
         type_id: TypeId,
         name: &ObjectName,
         list: Option<super::Generation>,
-        meta: &Meta,
-        object: Bytes,
+        object: &Parsed<'_>,
         whole: bool,
     ) -> Result<(), Error> {
+        let meta = &object.meta;
         let Some(state) = self.types.get_mut(&type_id) else {
             return Ok(());
         };
         let direction = state.plan.direction;
         let selection = state.selection(name);
-        let seen = Seen::of(direction, state.copy_type(), &object, &self.settings.policy, selection)?;
+        let seen = Seen::of(direction, state.copy_type(), object, &self.settings.policy, selection)?;
         let keep = seen.copy.state == CopyState::Ours || selection != Selection::None;
         let known = state.inventory.get(name);
         let list = list.unwrap_or_else(|| known.map_or(0, super::inventory::Link::copy_list));
@@ -318,7 +318,7 @@ impl Model {
             let owner = Owner::of(&meta.annotations);
             let owner = owner.filter(|owner| owner.sync_target == self.settings.policy.sync_target.uid);
             if let Some(owner) = owner
-                && let Some(mut content) = Desired::from_origin(direction, &copy, &copy, Selection::Full, &object)?
+                && let Some(mut content) = Desired::from_origin(direction, &copy, &copy, Selection::Full, object)?
             {
                 content.made_from(owner.origin.to_owned());
                 state.inventory.copy_is(name, content.hash);
@@ -328,18 +328,18 @@ impl Model {
         let is_to_be_released = state.inventory.is_to_be_released(name);
         let version = meta.version_number();
         if whole && direction == Direction::Down {
-            self.edge_status_seen(type_id, name, version, &object, was_there)?;
+            self.edge_status_seen(type_id, name, version, object, was_there);
         } else if whole || is_news {
             state.status_seen(name, direction.copy(), version, || {
-                whole.then(|| Status::hash_of(&object)).transpose()
-            })?;
+                whole.then(|| Status::hash_of(object))
+            });
         }
         if whole && is_news {
-            self.job_may_have_finished(type_id, name, meta, &object, false);
+            self.job_may_have_finished(type_id, name, object, false);
         }
         if drifted {
             let is_ending = meta.deletion_timestamp.is_some();
-            self.drifted(type_id, name.clone(), &object, is_ending);
+            self.drifted(type_id, name.clone(), object.bytes, is_ending);
         }
         if is_orphan {
             self.judge_orphans(type_id, [name.clone()]);
@@ -347,7 +347,7 @@ impl Model {
         if is_to_be_released {
             self.enqueue(type_id, name.clone(), None);
         }
-        let body = (whole && direction == Direction::Down).then_some(object);
+        let body = (whole && direction == Direction::Down).then(|| object.bytes.clone());
         if self.has_settled(type_id, name) {
             self.return_status(type_id, name, body);
         }
@@ -510,14 +510,14 @@ impl Handler for Origins {
         model.reads_all_again(self.0, self.1, id);
     }
 
-    fn object(&self, model: &mut Model, id: SourceId, object: Bytes) -> Result<(), Error> {
+    fn object(&self, model: &mut Model, id: SourceId, object: Parsed<'_>) -> Result<(), Error> {
         let type_id = self.0;
         let Some(source) = model.sources.get(&id) else {
             return Ok(());
         };
-        let meta = model.meta_at(source.feed.side(), &object)?;
+        let meta = &object.meta;
         let (list, feed, listing) = (source.list, source.feed, source.listing);
-        if model.has_another_scope(id, &meta) {
+        if model.has_another_scope(id, meta) {
             return Ok(());
         }
         let is_once = model.is_read_once(type_id, id);
@@ -532,7 +532,7 @@ impl Handler for Origins {
             return Ok(());
         };
         state.takes_its_name(&meta.object_name());
-        model.report_if_without_name(type_id, &meta);
+        model.report_if_without_name(type_id, meta);
         let Some(state) = model.types.get_mut(&type_id) else {
             return Ok(());
         };
@@ -549,7 +549,7 @@ impl Handler for Origins {
             let reporter = state.and_then(|state| state.origin_source(&name));
             let reporter = reporter.and_then(|id| model.sources.get(&id));
             let list = reporter.map_or(list, |source| source.list);
-            model.origin_of(type_id, &name, list, &meta, &object)?;
+            model.origin_of(type_id, &name, list, &object)?;
         }
         if is_once && !listing {
             model.has_read_once(type_id, id, meta.version_number(), known);
@@ -561,9 +561,9 @@ impl Handler for Origins {
         model.origin_unchanged(id, self.0, &meta);
     }
 
-    fn gone(&self, model: &mut Model, id: SourceId, meta: &Meta, _last: Bytes) {
-        model.source_reaches(id, meta.version_number());
-        model.origin_gone(self.0, meta);
+    fn gone(&self, model: &mut Model, id: SourceId, last: &Parsed<'_>) {
+        model.source_reaches(id, last.meta.version_number());
+        model.origin_gone(self.0, &last.meta);
     }
 
     fn listed(&self, model: &mut Model, id: SourceId, versions: Versions) {

@@ -366,8 +366,7 @@ impl Model {
         {
             let side = state.plan.direction.origin();
             state.inventory.origin_seen_at(name, version);
-            let recorded = state.status_seen(name, side, version, || Ok(Some(hash)));
-            recorded.expect("the hash is at hand");
+            state.status_seen(name, side, version, || Some(hash));
         }
         if let (Some(hash), Some(seen)) = (outcome.status, outcome.copy)
             && let Some(state) = self.types.get_mut(&type_id)
@@ -377,8 +376,7 @@ impl Model {
                 .is_some_and(|record| record.seen.version == seen.version)
         {
             let side = state.plan.direction.copy();
-            let recorded = state.status_seen(name, side, seen.version, || Ok(Some(hash)));
-            recorded.expect("the hash is at hand");
+            state.status_seen(name, side, seen.version, || Some(hash));
         }
     }
 
@@ -492,10 +490,12 @@ fn is_end(ending: &Ending) -> bool {
 
 /// What a failed try leaves open: a request to the side of the copy may have had an effect, unless that side refused it.
 fn what_is_left_open(at_copy: bool, error: &Error) -> LeftOpen {
-    match () {
-        () if !at_copy => LeftOpen::Nothing,
-        () if error.is_refusal() => LeftOpen::Refused,
-        () => LeftOpen::Unsure,
+    if !at_copy {
+        LeftOpen::Nothing
+    } else if error.is_refusal() {
+        LeftOpen::Refused
+    } else {
+        LeftOpen::Unsure
     }
 }
 

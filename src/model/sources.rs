@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bytes::Bytes;
 use driver::source::{Covers, Mode, Reading, SourceId, Style};
 use driver::{self, Priority};
 use kube_lite::{Error, ObjectName, Scope};
@@ -15,6 +14,7 @@ use crate::plan::{Direction, Selector};
 use crate::report::{Subject, Topic};
 use crate::side::Side;
 use crate::sync::ownership::mark_selector;
+use crate::sync::parsed::Parsed;
 
 /// How many copies are remembered that a list names as they were before.
 const MANY_OUTDATED: usize = 16;
@@ -378,15 +378,14 @@ impl Model {
     }
 
     /// An object without our label is there.
-    pub(super) fn unlabelled(&mut self, id: SourceId, type_id: TypeId, object: Bytes) -> Result<(), Error> {
-        let meta = self.meta_at(Side::Edge, &object)?;
-        let name = meta.object_name();
+    pub(super) fn unlabelled(&mut self, id: SourceId, type_id: TypeId, object: &Parsed<'_>) -> Result<(), Error> {
+        let name = object.meta.object_name();
         self.unlabelled_named(id, &name);
         let state = self.types.get(&type_id);
         if state.is_none_or(|state| state.inventory.get(&name).is_none()) {
             return Ok(());
         }
-        self.copy_seen(type_id, &name, None, &meta, object, true)
+        self.copy_seen(type_id, &name, None, object, true)
     }
 
     pub(super) fn unlabelled_list_begins(&mut self, id: SourceId, type_id: TypeId) {

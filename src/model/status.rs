@@ -21,6 +21,7 @@ use crate::side::Side;
 use crate::sync::job::Failure;
 use crate::sync::object::Status;
 use crate::sync::ownership::CopyState;
+use crate::sync::parsed::Parsed;
 use crate::sync::status_return::{Returned, StatusJob};
 use crate::sync::status_writer::{other_status_manager, status_manager};
 
@@ -82,27 +83,29 @@ impl Model {
         type_id: TypeId,
         name: &ObjectName,
         version: u64,
-        object: &[u8],
+        object: &Parsed<'_>,
         is_same: bool,
-    ) -> Result<(), Error> {
+    ) {
         let Some(state) = self.types.get_mut(&type_id).filter(|state| state.plan.status.is_some()) else {
-            return Ok(());
+            return;
         };
-        let hash = Status::hash_of(object)?;
+        let hash = Status::hash_of(object);
         let had_one = is_same && state.inventory.status(name).is_some_and(|status| status.is_at_edge());
-        state.status_seen(name, Side::Edge, version, || Ok(Some(hash)))?;
-        let what = match () {
-            () if hash != 0 || !state.returns_status_of(name) => return Ok(()),
-            () if Status::is_no_object(object) => LeftOut::StatusOfNoObject,
-            () if had_one => LeftOut::StatusRemoved,
-            () => return Ok(()),
+        state.status_seen(name, Side::Edge, version, || Some(hash));
+        let what = if hash != 0 || !state.returns_status_of(name) {
+            return;
+        } else if Status::is_no_object(object) {
+            LeftOut::StatusOfNoObject
+        } else if had_one {
+            LeftOut::StatusRemoved
+        } else {
+            return;
         };
         if let Some((_, at_edge)) = state.hub_and_edge(name) {
             let resource = at_edge.resource.qualified();
             self.report
                 .leaves_out(Side::Edge, resource, &at_edge.for_people(), what);
         }
-        Ok(())
     }
 
     /// The hub has gone back to older versions: statuses that were written to it since are not there. Its objects do

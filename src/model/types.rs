@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use driver::queue::Class;
 use driver::source::SourceId;
-use kube_lite::{Error, ObjectName, ResourceType, Scope, qualified};
+use kube_lite::{ObjectName, ResourceType, Scope, qualified};
 
 use super::ends::Ends;
 use super::inventory::{Hashing, Inventory};
@@ -301,20 +301,19 @@ impl TypeState {
         name: &ObjectName,
         side: Side,
         version: u64,
-        hash: impl FnOnce() -> Result<Option<u64>, Error>,
-    ) -> Result<(), Error> {
+        hash: impl FnOnce() -> Option<u64>,
+    ) {
         if self.plan.status.is_none() {
-            return Ok(());
+            return;
         }
         let Some(status) = self.inventory.status(name) else {
-            return Ok(());
+            return;
         };
-        match (side, hash()?) {
+        match (side, hash()) {
             (Side::Edge, hash) => status.edge_reports(hash),
             (_, Some(hash)) => status.hub_reports(hash, version),
             (_, None) => {}
         }
-        Ok(())
     }
 
     /// Why the edge's owner does not allow an object that is selected; `None` if it is allowed, or not selected.

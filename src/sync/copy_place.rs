@@ -10,6 +10,7 @@ use super::job::{Job, Seen, Why};
 use super::meta::Meta;
 use super::object::{Address, Desired};
 use super::ownership::{Copy, CopyState, Marked};
+use super::parsed::Parsed;
 use super::read::created_meanwhile;
 
 /// The metadata of what is in the copy's place now; `None` if there is nothing.
@@ -42,10 +43,10 @@ pub(super) async fn read_place(copies: &Cluster, job: &Job) -> Result<Option<(Me
         Err(error) if error.proves_absent(&name.name) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let meta = Meta::of(name, &object)?;
-    not_older(&meta, job.copy_version)?;
+    let object = Parsed::named(name, &object)?;
+    not_older(&object.meta, job.copy_version)?;
     let seen = Seen::of(job.direction, resource, &object, &job.policy, job.selection)?;
-    Ok(Some((meta, seen)))
+    Ok(Some((object.meta, seen)))
 }
 
 /// True if the copy was made of the job's origin. A conversion may have given its place to another origin: then it

@@ -14,6 +14,7 @@ use crate::sync::managed_fields::{RevertFrom, marks};
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Desired, Status, is_never_synced};
 use crate::sync::ownership::{Copy, CopyState, Marked, Source, SyncTarget, origin_hash};
+use crate::sync::parsed::Parsed;
 
 /// Why nothing is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -226,13 +227,13 @@ impl Seen {
     pub fn of(
         direction: Direction,
         resource: &ResourceType,
-        object: &[u8],
+        object: &Parsed<'_>,
         policy: &Policy,
         selection: Selection,
     ) -> Result<Self, Error> {
-        let meta = Meta::parse(object)?;
-        let copy = copy_of(direction, resource, &meta, policy, selection);
-        let hash = marks(object, direction, policy.reverts(selection))?;
+        let meta = &object.meta;
+        let copy = copy_of(direction, resource, meta, policy, selection);
+        let hash = marks(object.metadata(), direction, policy.reverts(selection))?;
         Ok(Self {
             copy,
             labelled: meta.is_labelled(direction),
@@ -379,10 +380,11 @@ pub(super) fn done(ending: impl Into<Ending>, copy: Option<Seen>) -> Outcome {
 }
 
 /// An outcome with the copy as the answer to the last write showed it, whole or metadata alone.
-pub(super) fn done_with(job: &Job, change: Change, object: &[u8], whole: bool) -> Result<Outcome, Error> {
+pub(super) fn done_with(job: &Job, change: Change, object: &Bytes, whole: bool) -> Result<Outcome, Error> {
+    let object = &Parsed::parse(object)?;
     let seen = Seen::of(job.direction, &job.copy_at.resource, object, &job.policy, job.selection)?;
     Ok(Outcome {
-        status: whole.then(|| Status::hash_of(object)).transpose()?,
+        status: whole.then(|| Status::hash_of(object)),
         ..done(change, Some(seen))
     })
 }

@@ -111,26 +111,21 @@ pub(super) struct Owner<'a> {
 pub type RevertFrom<'a> = Option<&'a [String]>;
 
 /// A hash of what we control in a copy: the fields that we own, those that people own and that are to be reverted, and
-/// whether it is being deleted; a restart of pods is none of these. Another value means that somebody else has changed it.
+/// whether it is being deleted, by its `metadata`; a restart of pods is none of these. Another value means that somebody else has changed it.
 /// Never 0.
-pub fn marks(object: &[u8], direction: Direction, revert_from: RevertFrom) -> Result<u64, Error> {
-    #[derive(Deserialize)]
-    struct Marked<'a> {
-        #[serde(borrow)]
-        metadata: MarkedMeta<'a>,
-    }
+pub fn marks(metadata: &str, direction: Direction, revert_from: RevertFrom) -> Result<u64, Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct MarkedMeta<'a> {
+    struct Marked<'a> {
         #[serde(default)]
         deletion_timestamp: Option<String>,
         #[serde(default, borrow, deserialize_with = "at_most::<_, _, MOST_MANAGERS>")]
         managed_fields: Vec<Owner<'a>>,
     }
-    let marked: Marked = parse(object)?;
+    let marked: Marked = parse(metadata.as_bytes())?;
     let mut hasher = DefaultHasher::new();
-    marked.metadata.deletion_timestamp.is_some().hash(&mut hasher);
-    for owner in &marked.metadata.managed_fields {
+    marked.deletion_timestamp.is_some().hash(&mut hasher);
+    for owner in &marked.managed_fields {
         let ours = owner.is_our_apply();
         if !ours && !owner.is_taken(direction, revert_from) {
             continue;
@@ -421,7 +416,10 @@ pub(super) mod tests {
     #[test]
     fn drift_is_a_change_of_the_fields_that_are_ours_and_nothing_else() {
         let patterns = ["kubectl".to_owned(), "kubectl-*".to_owned()];
-        let marks_of = |object: &Value| marks(object.to_string().as_bytes(), Direction::Down, Some(&patterns)).unwrap();
+        let marks_of = |object: &Value| {
+            let metadata = object["metadata"].to_string();
+            marks(&metadata, Direction::Down, Some(&patterns)).unwrap()
+        };
         let copy = |entries: &[Value]| json!({"metadata": {"name": "a", "managedFields": entries}, "data": {"x": "y"}});
         let base = marks_of(&copy(&[ours()]));
         let controller = entry("hpa", "Update", &json!({"f:spec": {"f:replicas": {}}}));
@@ -450,15 +448,14 @@ pub(super) mod tests {
 
     #[test]
     fn where_nothing_is_reverted_what_others_add_is_no_drift() {
-        let copy = |entries: &[Value]| {
-            json!({"metadata": {"name": "a", "resourceVersion": "7", "managedFields": entries}}).to_string()
-        };
-        let marks_of = |object: &str| marks(object.as_bytes(), Direction::Down, None).unwrap();
+        let copy =
+            |entries: &[Value]| json!({"name": "a", "resourceVersion": "7", "managedFields": entries}).to_string();
+        let marks_of = |metadata: &str| marks(metadata, Direction::Down, None).unwrap();
         let base = marks_of(&copy(&[ours()]));
         for manager in ["kubectl-edit", "syncer", "before-first-apply"] {
             let theirs = entry(manager, "Update", &json!({"f:metadata": {"f:labels": {"f:x": {}}}}));
-            let object = copy(&[ours(), theirs]);
-            assert_eq!(marks_of(&object), base, "{manager}");
+            let metadata = copy(&[ours(), theirs]);
+            assert_eq!(marks_of(&metadata), base, "{manager}");
         }
         let robbed = entry("edge-syncer", "Apply", &json!({"f:data": {}}));
         assert_ne!(marks_of(&copy(&[robbed])), base);
@@ -483,8 +480,8 @@ pub(super) mod tests {
     fn a_restart_of_pods_is_no_drift() {
         let patterns = ["kubectl-*".to_owned()];
         let marks_of = |entries: &[Value]| {
-            let object = json!({"metadata": {"name": "a", "managedFields": entries}}).to_string();
-            marks(object.as_bytes(), Direction::Down, Some(&patterns)).unwrap()
+            let metadata = json!({"name": "a", "managedFields": entries}).to_string();
+            marks(&metadata, Direction::Down, Some(&patterns)).unwrap()
         };
         let applied = |spec: Value| entry("edge-syncer", "Apply", &json!({"f:spec": spec}));
         let base = marks_of(&[ours()]);

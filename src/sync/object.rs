@@ -29,6 +29,7 @@ use crate::sync::duplicates::Duplicates;
 use crate::sync::kinds;
 use crate::sync::meta::Meta;
 use crate::sync::ownership::{Copy, Marked, SyncTarget, is_create_only, mark, origin_hash};
+use crate::sync::parsed::Parsed;
 
 /// What says of a Secret what it is for.
 const TYPE: &str = "type";
@@ -95,7 +96,7 @@ impl Desired {
         origin: &Address,
         copy: &Address,
         selection: Selection,
-        object: &[u8],
+        object: &Parsed<'_>,
     ) -> Result<Option<Self>, Error> {
         let mut desired = Self {
             hash: 0,
@@ -110,13 +111,11 @@ impl Desired {
             duplicates: Duplicates::default(),
             purpose: purpose(origin, copy, selection),
         };
-        let meta = Meta::parse(object)?;
+        let meta = &object.meta;
         desired.version = meta.version_number();
         if selection != Selection::Implied {
             let resource = &origin.resource;
-            let mut top: BTreeMap<String, &RawValue> =
-                serde_json::from_slice(object).map_err(|error| no_object(&error))?;
-            let secret_type = type_of(&top).unwrap_or_default();
+            let secret_type = type_of(object).unwrap_or_default();
             let found = kept::Object {
                 secret_type: &secret_type,
                 ..meta.as_kept()
@@ -131,26 +130,29 @@ impl Desired {
             if kept::is_kept(resource, &found, is_named) || kept::is_kept(&copy.resource, &there, is_named) {
                 return Ok(None);
             }
+            let mut top = Cow::Borrowed(&object.top);
             if copy.resource.is("", "secrets") && secret_type.is_empty() {
                 // An apply without a type would fill a Secret of any type.
-                top.insert(TYPE.into(), from_text(OPAQUE).map_err(|error| no_object(&error))?);
+                let opaque = from_text(OPAQUE).map_err(|error| no_object(&error))?;
+                top.to_mut().insert(TYPE.into(), opaque);
             }
             desired.fields = kinds::synced_fields(direction, resource, &top)?;
-            desired.finished = kinds::has_finished(resource, top.get("status").copied());
+            desired.finished = kinds::has_finished(resource, object.field("status"));
             desired.create_only = is_create_only(&meta.annotations);
-            (desired.labels, desired.annotations) = (meta.labels, meta.annotations);
-            desired
-                .labels
-                .retain(|key, _| is_synced_key(key) && kinds::is_synced_label(resource, key));
-            desired.annotations.retain(|key, value| {
+            let owned = |(key, value): (&String, &String)| (key.clone(), value.clone());
+            let labels = meta.labels.iter();
+            let labels = labels.filter(|(key, _)| is_synced_key(key) && kinds::is_synced_label(resource, key));
+            desired.labels = labels.map(owned).collect();
+            let annotations = meta.annotations.iter().filter(|(key, value)| {
                 is_synced_key(key) && !is_bookkeeping(key, value) && kinds::is_synced_annotation(resource, key)
             });
+            desired.annotations = annotations.map(owned).collect();
             desired.replace = desired.annotations.get(REPLACE).is_some_and(|value| value == "true");
         }
         if origin.name != copy.name || origin.resource.kind != copy.resource.kind {
             desired.rename(origin, copy)?;
         }
-        desired.made_from(meta.uid);
+        desired.made_from(meta.uid.clone());
         desired.duplicates = Duplicates::settle(&copy.resource, &mut desired.fields);
         Ok(Some(desired))
     }
@@ -161,18 +163,16 @@ impl Desired {
         origin: &Address,
         copy: &Address,
         selection: Selection,
-        object: &[u8],
+        object: &Parsed<'_>,
         is_own: bool,
-    ) -> Result<bool, Error> {
+    ) -> bool {
         if origin.name == copy.name && origin.resource.kind == copy.resource.kind {
-            return Ok(false);
+            return false;
         }
-        let meta = Meta::parse(object)?;
-        let top: BTreeMap<String, &RawValue> = serde_json::from_slice(object).map_err(|error| no_object(&error))?;
-        let secret_type = type_of(&top).unwrap_or_default();
+        let secret_type = type_of(object).unwrap_or_default();
         let found = kept::Object {
             secret_type: &secret_type,
-            ..meta.as_kept()
+            ..object.meta.as_kept()
         };
         let there = kept::Object {
             namespace: copy.name.namespace(),
@@ -180,8 +180,8 @@ impl Desired {
             ..found
         };
         let is_named = selection == Selection::Named;
-        Ok(!kept::is_kept(&origin.resource, &found, is_named)
-            && (is_own || kept::is_kept(&copy.resource, &there, is_named)))
+        !kept::is_kept(&origin.resource, &found, is_named)
+            && (is_own || kept::is_kept(&copy.resource, &there, is_named))
     }
 
     /// The fields that are synced.
@@ -303,41 +303,29 @@ pub struct Status {
 }
 
 impl Status {
-    /// Reads the status of a whole object. `None` if it has none, or one that is no map.
-    pub fn of(object: &[u8]) -> Result<Option<Self>, Error> {
-        #[derive(Deserialize)]
-        struct Wire<'a> {
-            #[serde(default, borrow)]
-            status: Option<&'a RawValue>,
-        }
-        let wire: Wire = serde_json::from_slice(object).map_err(|error| no_object(&error))?;
-        let Some(raw) = wire.status.filter(|raw| raw.get().starts_with('{')) else {
-            return Ok(None);
-        };
-        Ok(Some(Self {
-            text: raw.get().to_owned(),
-            hash: canonical_hash(raw.get()),
-        }))
+    /// That of a whole object. `None` if it has none, or one that is no map.
+    pub fn of(object: &Parsed<'_>) -> Option<Self> {
+        let text = Self::text_of(object)?;
+        Some(Self {
+            text: text.to_owned(),
+            hash: canonical_hash(text),
+        })
     }
 
-    /// The unparsed `status` of a whole object, if it has one that can be read.
-    pub fn raw(object: &[u8]) -> Option<&RawValue> {
-        #[derive(Deserialize)]
-        struct Wire<'a> {
-            #[serde(borrow)]
-            status: &'a RawValue,
-        }
-        serde_json::from_slice::<Wire>(object).ok().map(|wire| wire.status)
+    fn text_of<'a>(object: &Parsed<'a>) -> Option<&'a str> {
+        let raw = object.field("status")?.get();
+        raw.starts_with('{').then_some(raw)
     }
 
     /// True if the object has a status that cannot be returned, such as a text.
-    pub fn is_no_object(object: &[u8]) -> bool {
-        Self::raw(object).is_some_and(|raw| !raw.get().starts_with('{') && raw.get() != "null")
+    pub fn is_no_object(object: &Parsed<'_>) -> bool {
+        let raw = object.field("status");
+        raw.is_some_and(|raw| !raw.get().starts_with('{') && raw.get() != "null")
     }
 
     /// [`Self::hash`], 0 where there is no status.
-    pub fn hash_of(object: &[u8]) -> Result<u64, Error> {
-        Ok(Self::of(object)?.map_or(0, |status| status.hash))
+    pub fn hash_of(object: &Parsed<'_>) -> u64 {
+        Self::text_of(object).map_or(0, canonical_hash)
     }
 }
 
@@ -363,22 +351,18 @@ impl Desired {
     }
 }
 
-/// False for labels and annotations that mean something on one side only: kcp's, and our own marks.
 /// True for a Pod with ephemeral containers, which are not synced.
-pub fn has_ephemeral_containers(resource: &ResourceType, object: &[u8]) -> bool {
-    #[derive(Deserialize)]
-    struct Pod {
-        spec: Spec,
-    }
+pub fn has_ephemeral_containers(resource: &ResourceType, object: &Parsed<'_>) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Spec {
         ephemeral_containers: Vec<IgnoredAny>,
     }
-    let is_pod = resource.is("", "pods");
-    is_pod && serde_json::from_slice(object).is_ok_and(|pod: Pod| !pod.spec.ephemeral_containers.is_empty())
+    let spec = object.field("spec").filter(|_| resource.is("", "pods"));
+    spec.is_some_and(|spec| from_text(spec.get()).is_ok_and(|spec: Spec| !spec.ephemeral_containers.is_empty()))
 }
 
+/// False for labels and annotations that mean something on one side only: kcp's, and our own marks.
 fn is_synced_key(key: &str) -> bool {
     let prefix = key.split('/').next().unwrap_or_default();
     let kcp = key.contains('/') && (prefix == "kcp.io" || prefix.ends_with(".kcp.io"));
@@ -386,10 +370,10 @@ fn is_synced_key(key: &str) -> bool {
 }
 
 /// The `type` of a Secret, if it is a text.
-fn type_of<'a>(top: &BTreeMap<String, &'a RawValue>) -> Option<Cow<'a, str>> {
+fn type_of<'a>(object: &Parsed<'a>) -> Option<Cow<'a, str>> {
     #[derive(Deserialize)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-    let text: Text<'_> = from_text(top.get(TYPE)?.get()).ok()?;
+    let text: Text<'_> = from_text(object.field(TYPE)?.get()).ok()?;
     Some(text.0)
 }
 

@@ -61,6 +61,7 @@ fn seconds(text: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use serde_json::json;
 
     use kube_lite::{ObjectName, ResourceType};
@@ -68,6 +69,7 @@ mod tests {
     use super::*;
     use crate::plan::{Direction, Selection};
     use crate::sync::object::Address;
+    use crate::sync::parsed::Parsed;
 
     #[test]
     fn times_are_compared_wherever_they_were_written() {
@@ -112,9 +114,9 @@ mod tests {
             (Some("when?"), Some(late), false),
         ] {
             for name in RESTARTS {
-                let origin = workload(name, wanted).to_string();
-                let desired =
-                    Desired::from_origin(Direction::Down, &address, &address, Selection::Full, origin.as_bytes());
+                let origin = Bytes::from(workload(name, wanted).to_string());
+                let origin = Parsed::parse(&origin).unwrap();
+                let desired = Desired::from_origin(Direction::Down, &address, &address, Selection::Full, &origin);
                 let desired = desired.unwrap().unwrap();
                 assert_eq!(desired.restarts_pods(), wanted.is_some());
                 let without = desired.without_earlier_restarts(workload(name, found).to_string().as_bytes());

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use bytes::Bytes;
-use kube_lite::fields::{from_text, no_object};
+use kube_lite::fields::no_object;
 use kube_lite::read::{not_older, read_metadata};
 use kube_lite::{Cluster, Content, Error, NewStatus, OnlyWith};
 use serde_json::value::RawValue;
@@ -19,6 +19,7 @@ use crate::side::Side;
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Status};
 use crate::sync::ownership::{Marked, Owner, mark};
+use crate::sync::parsed::Parsed;
 use crate::sync::status_writer::status_manager;
 
 /// One status to write to the hub.
@@ -74,8 +75,8 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<
             Err(error) => return Err(failed(Side::Edge, "reading the status")(error)),
         },
     };
-    let status = Status::of(&object).map_err(failed(Side::Edge, "reading the status"))?;
-    let Some(status) = status else {
+    let object = Parsed::parse(&object).map_err(failed(Side::Edge, "reading the status"))?;
+    let Some(status) = Status::of(&object) else {
         return Ok(Returned::Equal(0));
     };
     if job.hub_status == Some(status.hash) {
@@ -84,7 +85,7 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<
     let Address { resource, name } = &job.at_hub;
     let subresource = job.path == StatusPath::Subresource;
     let ownership = name.of_kind(&resource.kind).to_string();
-    let meta = Meta::parse(&object).map_err(failed(Side::Edge, "reading the status"))?;
+    let meta = &object.meta;
     let owner = job.policy.sync_target.owner_mark(&meta.uid, resource);
     let marks = [(mark(Direction::Up), &*ownership), (OWNER, &*owner)];
     let only_with = match (job.direction, Owner::of(&meta.annotations)) {
@@ -168,11 +169,14 @@ fn refused_fields(error: &Error) -> BTreeSet<String> {
 /// A status in which these fields are as the hub has them, or absent. `None` if they are so already.
 fn with_theirs(theirs: &[u8], text: &str, refused: &BTreeSet<String>) -> Result<Option<String>, Error> {
     type Fields<'a> = BTreeMap<String, &'a RawValue>;
-    fn read(status: &str) -> Result<Fields<'_>, Error> {
-        from_text(status).map_err(|error| no_object(&error))
+    fn read(object: &[u8]) -> Result<Fields<'_>, Error> {
+        serde_json::from_slice(object).map_err(|error| no_object(&error))
     }
-    let at_hub = Status::raw(theirs).map_or(Ok(Fields::new()), |status| read(status.get()))?;
-    let mut fields = read(text)?;
+    let theirs = read(theirs).unwrap_or_default();
+    let at_hub = theirs
+        .get("status")
+        .map_or(Ok(Fields::new()), |status| read(status.get().as_bytes()))?;
+    let mut fields = read(text.as_bytes())?;
     let mut differs = false;
     for field in refused {
         let kept = at_hub.get(field).copied();

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
 
-use super::fields::no_object;
+use super::fields::{from_text, no_object};
 use super::{Error, LONGEST_VERSION, ObjectName, Workspaces, is_path_segment, is_word};
 use crate::bounded::at_most;
 
@@ -101,36 +101,58 @@ impl<M: DeserializeOwned + Default> Meta<M> {
         if object.len() > METADATA_LIMIT {
             let raw: Raw = serde_json::from_slice(object).map_err(|error| no_object(&error))?;
             if raw.metadata.get().len() > METADATA_LIMIT {
-                let why = format!("an object with more than {METADATA_LIMIT} bytes of metadata");
-                return Err(Error::BadAnswer(why));
+                return Err(too_large());
             }
         }
         let wire: Wire<M> = serde_json::from_slice(object).map_err(|error| no_object(&error))?;
         wire.metadata.checked()
     }
 
+    /// The same of the metadata alone, as they stand in an object.
+    pub fn of_field(metadata: &RawValue) -> Result<Self, Error> {
+        let text = metadata.get();
+        if text.len() > METADATA_LIMIT {
+            return Err(too_large());
+        }
+        let meta: Self = from_text(text).map_err(|error| no_object(&error))?;
+        meta.checked()
+    }
+
     /// The same for an object of a side with one workspace or many.
     pub fn parse_at(workspaces: Workspaces, object: &[u8]) -> Result<Self, Error> {
-        let mut meta = Self::parse(object)?;
-        meta.workspace = workspaces.of(&meta.annotations).to_owned();
-        Ok(meta)
+        Self::parse(object).map(|meta| meta.at(workspaces))
     }
 
     /// Reads the metadata of an answer that has to be about `name`: anything else, such as a proxy's page with status
     /// 200, is an error.
     pub fn of(name: &ObjectName, answer: &[u8]) -> Result<Self, Error> {
-        let mut meta = Self::parse(answer)?;
-        name.workspace().clone_into(&mut meta.workspace);
-        let got = meta.object_name();
+        Self::parse(answer)?.about(name)
+    }
+}
+
+fn too_large() -> Error {
+    Error::BadAnswer(format!("an object with more than {METADATA_LIMIT} bytes of metadata"))
+}
+
+impl<M> Meta<M> {
+    /// Them, with the workspace that they say at a side with one workspace or many.
+    #[must_use]
+    pub fn at(mut self, workspaces: Workspaces) -> Self {
+        workspaces.of(&self.annotations).clone_into(&mut self.workspace);
+        self
+    }
+
+    /// Them, if they are those of `name`, which was asked for.
+    pub fn about(mut self, name: &ObjectName) -> Result<Self, Error> {
+        name.workspace().clone_into(&mut self.workspace);
+        let got = self.object_name();
         if got == *name {
-            Ok(meta)
+            Ok(self)
         } else {
             Err(Error::BadAnswer(format!("asked for {name:?}, got {got:?}")))
         }
     }
-}
 
-impl<M> Meta<M> {
     /// Workspace, namespace and name.
     pub fn object_name(&self) -> ObjectName {
         ObjectName::in_workspace(&self.workspace, &self.namespace, &self.name)
@@ -143,12 +165,16 @@ impl<M> Meta<M> {
 
     /// Them, if an API server can have sent them: names become parts of paths, and the UID a part of annotations.
     fn checked(self) -> Result<Self, Error> {
-        let wrong = match () {
-            () if !is_path_segment(&self.name) => ("name", &self.name),
-            () if !(self.namespace.is_empty() || is_path_segment(&self.namespace)) => ("namespace", &self.namespace),
-            () if !(self.uid.is_empty() || is_word(&self.uid)) => ("UID", &self.uid),
-            () if self.resource_version.len() > LONGEST_VERSION => ("resourceVersion", &self.resource_version),
-            () => return Ok(self),
+        let wrong = if !is_path_segment(&self.name) {
+            ("name", &self.name)
+        } else if !(self.namespace.is_empty() || is_path_segment(&self.namespace)) {
+            ("namespace", &self.namespace)
+        } else if !(self.uid.is_empty() || is_word(&self.uid)) {
+            ("UID", &self.uid)
+        } else if self.resource_version.len() > LONGEST_VERSION {
+            ("resourceVersion", &self.resource_version)
+        } else {
+            return Ok(self);
         };
         let (field, text) = wrong;
         let text: String = text.chars().take(100).collect();

@@ -445,14 +445,7 @@ fn the_name_of_a_former_copy_is_free_once_that_is_deleted_or_released() {
         assert_eq!(bench.job("d").origin.name, ObjectName::new("shop", "a"), "{end:?}");
         let (key, job) = bench.take("d");
         let left = object(&job.copy_at.resource, "shop", "d", 2000);
-        let seen = Seen::of(
-            job.direction,
-            &job.copy_at.resource,
-            &bytes(&left),
-            &job.policy,
-            job.selection,
-        );
-        let released = (end == Change::Released).then(|| seen.expect("it is an object"));
+        let released = (end == Change::Released).then(|| seen(&job, &left));
         let outcome = Outcome {
             copy: released,
             ..outcome(end)
@@ -493,10 +486,8 @@ fn a_former_copy_that_is_being_deleted_without_its_label_is_read_until_it_is_gon
         let (key, job) = bench.take("d");
         let mut unlabelled = former(7);
         unlabelled["metadata"]["labels"] = json!({});
-        let (at, policy) = (&job.copy_at.resource, &job.policy);
-        let seen = Seen::of(job.direction, at, &bytes(&unlabelled), policy, job.selection);
         let still_there = Outcome {
-            copy: Some(seen.expect("it is an object")),
+            copy: Some(seen(&job, &unlabelled)),
             ..outcome(Why::NotSelected)
         };
         bench.ends(key, Ok(still_there));

@@ -45,15 +45,8 @@ fn a_held_copy_that_the_edges_owner_deletes_is_held_no_longer() {
         if is_there {
             // It has only lost its label.
             let (key, job) = bench.take(name);
-            let seen = Seen::of(
-                job.direction,
-                &job.copy_at.resource,
-                &bytes(&copy),
-                &job.policy,
-                job.selection,
-            );
             let there = Outcome {
-                copy: Some(seen.expect("it is a copy")),
+                copy: Some(seen(&job, &copy)),
                 ..outcome(HeldFor::StillThere)
             };
             bench.ends(key, Ok(there));

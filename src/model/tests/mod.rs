@@ -46,8 +46,9 @@ use crate::plan::Direction;
 use crate::side::Side;
 use crate::sync::job::{Change, Ending, Failure, HeldFor, Job, Outcome, Policy, Seen, Why};
 use crate::sync::meta::Meta;
-use crate::sync::object::{Desired, Status};
+use crate::sync::object::Desired;
 use crate::sync::ownership::SyncTarget;
+use crate::sync::parsed::Parsed;
 use crate::sync::status_return::{Returned, StatusJob};
 
 const GRACE: Duration = Duration::from_secs(600);
@@ -272,7 +273,8 @@ impl Bench {
     /// What the copy is to be: as the worker was given it, or reads it.
     fn desired(&self, key: &Key, job: &Job) -> Option<Rc<Desired>> {
         let read = |body: Bytes| {
-            Desired::from_origin(job.direction, &job.origin, &job.copy_at, job.selection, &body)
+            let object = Parsed::parse(&body).expect("it is an object");
+            Desired::from_origin(job.direction, &job.origin, &job.copy_at, job.selection, &object)
                 .expect("it can be copied")
         };
         job.desired
@@ -284,18 +286,9 @@ impl Bench {
         let desired = self.desired(&key, job);
         self.world.version += 1;
         let version = self.world.version;
-        let made = desired.as_ref().map(|desired| {
-            let made = copy(job.direction, &job.copy_at, &desired.origin, version);
-            let policy = &job.policy;
-            Seen::of(
-                job.direction,
-                &job.copy_at.resource,
-                &bytes(&made),
-                policy,
-                job.selection,
-            )
-            .expect("it is an object")
-        });
+        let made = desired
+            .as_ref()
+            .map(|desired| seen(job, &copy(job.direction, &job.copy_at, &desired.origin, version)));
         let outcome = Outcome {
             desired_hash: desired.as_ref().map_or(0, |desired| desired.hash),
             copy: made,
@@ -346,7 +339,7 @@ impl Bench {
 
     /// The first status that is being written is stored, which gives the hub object this version.
     fn write_status(&mut self, of: &Value, version: u64) {
-        let status = Status::hash_of(&bytes(of)).expect("it has a status");
+        let status = hash_of_status(&of["status"]);
         self.return_status(Ok(Returned::Written { status, version }));
     }
 

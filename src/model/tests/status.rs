@@ -451,7 +451,7 @@ fn the_last_status_of_a_job_does_not_wait_for_its_turn() {
 
 #[test]
 fn what_a_worker_has_read_of_both_statuses_is_not_read_again() {
-    let of = |state: u32| Status::hash_of(&bytes(&json!({"status": {"state": state}}))).expect("it has a status");
+    let of = |state: u32| hash_of_status(&json!({"state": state}));
     // What the worker saw at the hub, at which version, and whether the status has to be written.
     for (hub, version, is_due) in [
         (of(1), 10, false),
@@ -465,16 +465,9 @@ fn what_a_worker_has_read_of_both_statuses_is_not_read_again() {
         bench.hub_says(&widget(10));
         let (key, job) = bench.take("a");
         let made = copy(job.direction, &job.copy_at, "a", 1001);
-        let seen = Seen::of(
-            job.direction,
-            &job.copy_at.resource,
-            &bytes(&made),
-            &job.policy,
-            job.selection,
-        );
         let outcome = Outcome {
             desired_hash: job.desired.clone().expect("it is at hand").hash,
-            copy: Some(seen.expect("it is an object")),
+            copy: Some(seen(&job, &made)),
             status: Some(of(1)),
             origin: Some((version, hub)),
             ..outcome(Change::Unchanged)

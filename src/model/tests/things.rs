@@ -3,10 +3,30 @@
 use super::*;
 use crate::api::{DOWNSYNCED, OWNER, SOURCE, UPSYNCED};
 use crate::sync::definition::{DefinedBy, TypeDefinition};
-use crate::sync::object::Address;
+use crate::sync::object::{Address, Status};
 
 pub(super) fn bytes(object: &Value) -> Bytes {
     Bytes::from(object.to_string())
+}
+
+/// What a worker sees in the place of the copy of its job.
+pub(super) fn seen(job: &Job, found: &Value) -> Seen {
+    let found = bytes(found);
+    let object = Parsed::parse(&found).expect("it is an object");
+    let seen = Seen::of(
+        job.direction,
+        &job.copy_at.resource,
+        &object,
+        &job.policy,
+        job.selection,
+    );
+    seen.expect("it has managed fields")
+}
+
+/// [`Status::hash_of`] an object that has this status.
+pub(super) fn hash_of_status(status: &Value) -> u64 {
+    let object = bytes(&json!({"metadata": {"name": "a"}, "status": status}));
+    Status::hash_of(&Parsed::parse(&object).expect("it is an object"))
 }
 
 /// A `ConfigMap` of the namespace `shop` at the hub.

@@ -265,11 +265,9 @@ fn a_worker_that_finds_no_origin_of_what_the_hub_has_reported_is_not_believed() 
 
 /// A worker has read that this is in the copy's place, and is being deleted.
 fn waits_for_the_end_of(bench: &Bench, (key, job): (&Key, &Job), found: &Value) -> Outcome {
-    let resource = &job.copy_at.resource;
-    let seen = Seen::of(Direction::Down, resource, &bytes(found), &job.policy, job.selection);
     Outcome {
         desired_hash: bench.desired(key, job).map_or(0, |desired| desired.hash),
-        copy: Some(seen.expect("it is an object")),
+        copy: Some(seen(job, found)),
         waits_for: vec!["example.org/wait".into()],
         ..outcome(Why::Terminating)
     }
