@@ -158,13 +158,13 @@ fn checked(raw: Raw) -> Result<Command, UsageError> {
 }
 
 fn format_of(text: &str) -> Result<LogFormat, UsageError> {
-    match () {
-        () if text.eq_ignore_ascii_case("JSON") => Ok(LogFormat::Json),
-        () if text.eq_ignore_ascii_case("Console") => Ok(LogFormat::Text),
-        () => {
-            let hint = spelling::hint(text, ["JSON", "Console"]);
-            Err(UsageError::new(format!("--log-format {text:?}: must be JSON or Console{hint}")).seen_from(INIT))
-        }
+    if text.eq_ignore_ascii_case("JSON") {
+        Ok(LogFormat::Json)
+    } else if text.eq_ignore_ascii_case("Console") {
+        Ok(LogFormat::Text)
+    } else {
+        let hint = spelling::hint(text, ["JSON", "Console"]);
+        Err(UsageError::new(format!("--log-format {text:?}: must be JSON or Console{hint}")).seen_from(INIT))
     }
 }
 

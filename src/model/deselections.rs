@@ -75,10 +75,12 @@ impl Deselections {
 
     /// Why it is not proved that people have deselected the type; `None` if it is, or if a config selects it.
     pub(super) fn why(&self, resource: &str) -> Option<Unproved> {
-        match () {
-            () if self.unproved.contains(resource) => Some(Unproved::WithConfigs),
-            () if self.open.contains(resource) => Some(Unproved::Open),
-            () => None,
+        if self.unproved.contains(resource) {
+            Some(Unproved::WithConfigs)
+        } else if self.open.contains(resource) {
+            Some(Unproved::Open)
+        } else {
+            None
         }
     }
 
@@ -239,18 +241,16 @@ impl Model {
             }
         }
         let asked = std::mem::take(&mut self.deselections.asked);
-        match () {
-            () if is_withdrawn => self.are_unproved(),
-            () if is_open => {
-                self.timers.retry(Timer::ConfigKinds, self.now, self.chance.f64());
-                self.update_reasons();
-                return;
-            }
-            () => {
-                let known = &mut self.deselections;
-                known.open.retain(|resource| !asked.contains(resource));
-                known.proved.extend(asked);
-            }
+        if is_withdrawn {
+            self.are_unproved()
+        } else if is_open {
+            self.timers.retry(Timer::ConfigKinds, self.now, self.chance.f64());
+            self.update_reasons();
+            return;
+        } else {
+            let known = &mut self.deselections;
+            known.open.retain(|resource| !asked.contains(resource));
+            known.proved.extend(asked);
         }
         self.deselections_are_judged();
     }

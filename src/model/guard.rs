@@ -140,10 +140,12 @@ impl Guard {
     /// What is held of a type.
     pub(super) fn held_of(&self, plan: &TypePlan) -> Held {
         let gate = self.gates.get(&plan.direction);
-        match () {
-            () if self.types.holds(plan) => Held::All,
-            () if gate.is_some_and(|gate| gate.hold.is_some()) => Held::WithoutPermit,
-            () => Held::Nothing,
+        if self.types.holds(plan) {
+            Held::All
+        } else if gate.is_some_and(|gate| gate.hold.is_some()) {
+            Held::WithoutPermit
+        } else {
+            Held::Nothing
         }
     }
 

@@ -53,11 +53,14 @@ impl Model {
             left -= 1;
             // Others wait while a namespace or CRD is being written: they would only be refused. A delete that deletes
             // others too waits until there is nothing else to do, and nothing more to be expected from first lists.
-            let last = match () {
-                () if self.workers.have_first() => Class::First,
-                () if !*all_listed.get_or_insert_with(|| self.all_listed()) => Class::Normal,
-                () if self.workers.are_busy() && !self.last_is_overdue() => Class::Normal,
-                () => Class::Last,
+            let last = if self.workers.have_first() {
+                Class::First
+            } else if !*all_listed.get_or_insert_with(|| self.all_listed())
+                || self.workers.are_busy() && !self.last_is_overdue()
+            {
+                Class::Normal
+            } else {
+                Class::Last
             };
             let Some((key, body)) = self.queue.take(self.now, last, self.workers.rank()) else {
                 break;

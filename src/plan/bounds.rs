@@ -38,13 +38,14 @@ impl Bounds {
             Direction::Up if resource.is("", "secrets") => name.namespace(),
             Direction::Up => return None,
         };
-        let why = match () {
-            () if within == SYSTEM => format!("the namespace {SYSTEM} is protected"),
-            () if self.namespace.as_deref() == Some(within) => "the syncer's own namespace is protected".to_owned(),
-            () if direction == Direction::Down && self.is_own_role(resource, name) => {
-                "the syncer's own roles are protected".to_owned()
-            }
-            () => return None,
+        let why = if within == SYSTEM {
+            format!("the namespace {SYSTEM} is protected")
+        } else if self.namespace.as_deref() == Some(within) {
+            "the syncer's own namespace is protected".to_owned()
+        } else if direction == Direction::Down && self.is_own_role(resource, name) {
+            "the syncer's own roles are protected".to_owned()
+        } else {
+            return None;
         };
         Some(format!("{why}; {FLAG} lifts that"))
     }

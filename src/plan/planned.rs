@@ -338,10 +338,13 @@ pub(super) fn status_path(hub: &ServedResource, edge: &ServedResource) -> Option
         || resource.is("apiextensions.k8s.io", "customresourcedefinitions")
         || resource.is("apiregistration.k8s.io", "apiservices");
     let built_in = BUILT_IN.contains(&resource.group.as_str());
-    match () {
-        () if belongs_to_server => None,
-        () if hub.status_subresource => Some(StatusPath::Subresource),
-        () if !built_in || edge.status_subresource => Some(StatusPath::Main),
-        () => None,
+    if belongs_to_server {
+        None
+    } else if hub.status_subresource {
+        Some(StatusPath::Subresource)
+    } else if !built_in || edge.status_subresource {
+        Some(StatusPath::Main)
+    } else {
+        None
     }
 }

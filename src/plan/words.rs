@@ -53,14 +53,15 @@ pub(super) fn bad_namespace(name: &str) -> Option<String> {
 fn bad_name(group: &str, name: &str) -> Option<String> {
     let is_strict = matches!(group, "" | "apps" | "batch");
     let is_usual = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
-    match () {
-        () if !is_path_segment(name) => Some(format!("{} is no name of an object", cut(name))),
-        () if name.contains('*') && group != ROLES => {
-            let why = "is no name of an object: \"*\" matches all names, not parts of a name";
-            Some(format!("{} {why}", cut(name)))
-        }
-        () if is_strict && !name.bytes().all(is_usual) => Some(format!("{} is no name of an object", cut(name))),
-        () => None,
+    if !is_path_segment(name) {
+        Some(format!("{} is no name of an object", cut(name)))
+    } else if name.contains('*') && group != ROLES {
+        let why = "is no name of an object: \"*\" matches all names, not parts of a name";
+        Some(format!("{} {why}", cut(name)))
+    } else if is_strict && !name.bytes().all(is_usual) {
+        Some(format!("{} is no name of an object", cut(name)))
+    } else {
+        None
     }
 }
 

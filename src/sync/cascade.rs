@@ -18,10 +18,12 @@ use super::object::Address;
 /// reason against the delete. `None` if nothing does. An error proves nothing.
 pub(super) async fn first_in_cascade(cluster: &Rc<Cluster>, at: &Address) -> Result<Option<String>, Error> {
     let Address { resource, name } = at;
-    match () {
-        () if resource.stands_for("", "namespaces") => first_in_namespace(cluster, &name.name, goes_anyway).await,
-        () if *resource == ResourceType::definitions() => first_of_definition(cluster, &name.name).await,
-        () => Ok(None),
+    if resource.stands_for("", "namespaces") {
+        first_in_namespace(cluster, &name.name, goes_anyway).await
+    } else if *resource == ResourceType::definitions() {
+        first_of_definition(cluster, &name.name).await
+    } else {
+        Ok(None)
     }
 }
 

@@ -220,10 +220,12 @@ async fn write(
     };
     let at = (standing.copy, standing.version.as_deref());
     let (mut object, created) = apply_at(edge, job, desired, at, marks(adopted)).await?;
-    let change = match () {
-        () if created => Change::Created,
-        () if adopted && standing.copy.state == CopyState::Foreign => Change::Adopted,
-        () => Change::Updated,
+    let change = if created {
+        Change::Created
+    } else if adopted && standing.copy.state == CopyState::Foreign {
+        Change::Adopted
+    } else {
+        Change::Updated
     };
     if created && adopted {
         // What was there before is gone meanwhile: this one is ours.

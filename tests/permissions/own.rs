@@ -85,10 +85,9 @@ async fn the_record_and_the_identity_of_the_edge_are_missed_and_the_record_is_pi
         let follows = |object: &Value| object["metadata"]["labels"]["round"] == round;
         becomes(hub, web(shop), "follows", follows).await;
         atom.give_back(edge, &site.accounts[1]).await;
-        match () {
-            // A side that does not let it be read is asked who it is again after some minutes.
-            () if is_of_identity || is_former => {}
-            () => syncer.wait_for_log("reason=RecordKept", SOON).await,
+        // A side that does not let it be read is asked who it is again after some minutes.
+        if !is_of_identity && !is_former {
+            syncer.wait_for_log("reason=RecordKept", SOON).await;
         }
         arrives(edge, "v1", "configmaps", OWN, RECORD).await;
         has_one_line(&syncer, atom);

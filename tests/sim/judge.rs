@@ -204,21 +204,30 @@ impl Run {
         }
         for (key, count) in ledger.about.clone() {
             let count = count - about.get(&key).copied().unwrap_or_default();
-            let each = match () {
-                () if key.name.starts_with("poison") => FAILING,
-                () if self.heartbeat.is_some() && is_config(&key) => HEARTBEATS,
-                () if self.is_in_conflict(&key) => CONFLICTING,
-                () if self.waits_for_its_place(&key) => WAITING,
-                () if self.is_held_cascade(&key) => CASCADE_TRIES * CASCADE_REQUESTS,
-                () if self.world.habits.upsync && &*key.resource == "namespaces" => READS,
+            let each = if key.name.starts_with("poison") {
+                FAILING
+            } else if self.heartbeat.is_some() && is_config(&key) {
+                HEARTBEATS
+            } else if self.is_in_conflict(&key) {
+                CONFLICTING
+            } else if self.waits_for_its_place(&key) {
+                WAITING
+            } else if self.is_held_cascade(&key) {
+                CASCADE_TRIES * CASCADE_REQUESTS
+            } else if self.world.habits.upsync && &*key.resource == "namespaces" {
+                READS
+            } else if &*key.name == RECORD {
                 // A list that is due once more in this hour may be newer than the recorded version. Whoever polls for
                 // upsync reads what is written then.
-                () if &*key.name == RECORD => 1 + u64::from(self.world.habits.upsync),
-                () if self.elects && &*key.name == LEASE => LEASE_REQUESTS,
+                1 + u64::from(self.world.habits.upsync)
+            } else if self.elects && &*key.name == LEASE {
+                LEASE_REQUESTS
+            } else if &*key.name == "kube-system" {
                 // After a request whose answer was cut off, a side is asked once more who it is, as soon as it answers
                 // something: the next heartbeat, or without any the next watch, within this hour.
-                () if &*key.name == "kube-system" => 1,
-                () => 0,
+                1
+            } else {
+                0
             };
             let most = each * self.processes.len() as u64;
             if count > most {

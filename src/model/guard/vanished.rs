@@ -126,12 +126,12 @@ impl Model {
                 }
                 continue;
             }
-            let why = match () {
-                () if self.is_back(plan, &resource) => "the hub has the type again",
-                () if plan.has_another_kind(&resource) => {
-                    "the hub has the type again, with another kind; its copies are preserved"
-                }
-                () => "nothing selects the type as it was any more",
+            let why = if self.is_back(plan, &resource) {
+                "the hub has the type again"
+            } else if plan.has_another_kind(&resource) {
+                "the hub has the type again, with another kind; its copies are preserved"
+            } else {
+                "nothing selects the type as it was any more"
             };
             for side in [Side::Hub, Side::Edge] {
                 self.report.clear(&what_is_left_of(&resource, side));

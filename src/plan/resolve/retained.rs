@@ -199,10 +199,12 @@ impl<'a> Resolver<'a> {
         let down = self.wanted.retained.iter();
         for known in down.filter(|known| known.direction == Direction::Down && may_be_a_crd(known.origin().0)) {
             steps::pause().await;
-            let selects = match () {
-                () if self.selects_origins(known) => Selects::Yes,
-                () if self.may_select(known).await => Selects::Perhaps,
-                () => Selects::No,
+            let selects = if self.selects_origins(known) {
+                Selects::Yes
+            } else if self.may_select(known).await {
+                Selects::Perhaps
+            } else {
+                Selects::No
             };
             let noted = self.plan.selects.entry(known.qualified_origin()).or_insert(selects);
             *noted = selects.max(*noted);

@@ -160,10 +160,12 @@ impl<'a> Resolver<'a> {
             _ => &meant.resource.resource,
         };
         let at = &meant.resource.version;
-        Some(match () {
-            () if name == word => format!("version {at}"),
-            () if at == version || version.is_empty() => name.clone(),
-            () => format!("{name} at version {at}"),
+        Some(if name == word {
+            format!("version {at}")
+        } else if at == version || version.is_empty() {
+            name.clone()
+        } else {
+            format!("{name} at version {at}")
         })
     }
 }

@@ -148,30 +148,31 @@ impl<'a> Merge<'a> {
 
     fn reference(&mut self, direction: Direction, field: &str, item: &Ref) {
         let bad = words::bad_reference(item);
-        let (part, why) = match () {
-            () if item.kind.is_empty() => ("kind", NOTHING.to_owned()),
-            () if item.name.is_empty() => ("name", NOTHING.to_owned()),
-            () if direction == Direction::Down && item.namespace == ALL => (
+        let (part, why) = if item.kind.is_empty() {
+            ("kind", NOTHING.to_owned())
+        } else if item.name.is_empty() {
+            ("name", NOTHING.to_owned())
+        } else if direction == Direction::Down && item.namespace == ALL {
+            (
                 "namespace",
                 "\"*\" is not supported for downsync; name each namespace".to_owned(),
-            ),
-            () if words::is_never_synced(&item.group, &item.kind) => {
-                ("kind", format!("{} of {:?} is never synced", item.kind, item.group))
-            }
-            () if bad.is_some() => bad.unwrap_or_default(),
-            () => {
-                let types = Types::Kind {
-                    group: item.group.clone(),
-                    version: item.version.clone(),
-                    kind: item.kind.clone(),
-                };
-                let objects = Objects::Ref {
-                    namespace: item.namespace.clone(),
-                    names: Names::from_list(std::slice::from_ref(&item.name)),
-                };
-                self.entry(direction, field, types, objects);
-                return;
-            }
+            )
+        } else if words::is_never_synced(&item.group, &item.kind) {
+            ("kind", format!("{} of {:?} is never synced", item.kind, item.group))
+        } else if bad.is_some() {
+            bad.unwrap_or_default()
+        } else {
+            let types = Types::Kind {
+                group: item.group.clone(),
+                version: item.version.clone(),
+                kind: item.kind.clone(),
+            };
+            let objects = Objects::Ref {
+                namespace: item.namespace.clone(),
+                names: Names::from_list(std::slice::from_ref(&item.name)),
+            };
+            self.entry(direction, field, types, objects);
+            return;
         };
         self.problem(&format!("{field}.{part}"), &why);
     }
@@ -218,13 +219,14 @@ impl<'a> Merge<'a> {
     }
 
     fn accept_resource(&mut self, field: &str, group: &str, resource: &str) -> bool {
-        let why = match () {
-            () if resource.is_empty() => NOTHING.to_owned(),
-            () if resource.contains('/') => format!("{} is a subresource and cannot be synced", words::cut(resource)),
-            () if words::is_never_synced(group, resource) => {
-                format!("{} is never synced", kube_lite::qualified(group, resource))
-            }
-            () => return !self.note(field, words::bad_word("resource", resource).as_deref()),
+        let why = if resource.is_empty() {
+            NOTHING.to_owned()
+        } else if resource.contains('/') {
+            format!("{} is a subresource and cannot be synced", words::cut(resource))
+        } else if words::is_never_synced(group, resource) {
+            format!("{} is never synced", kube_lite::qualified(group, resource))
+        } else {
+            return !self.note(field, words::bad_word("resource", resource).as_deref());
         };
         self.problem(field, &why);
         false

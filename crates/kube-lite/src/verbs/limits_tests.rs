@@ -41,10 +41,12 @@ struct Endless(Rc<Held>);
 impl ApiServer for Endless {
     fn send(&self, request: Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
         let query = request.uri().query().unwrap_or_default();
-        let begin = match () {
-            () if query.contains("watch=true") => r#"{"type":"ADDED","object":{"a":""#,
-            () if query.contains("limit=") => r#"{"kind":"ConfigMapList","items":[{"a":""#,
-            () => r#"{"a":""#,
+        let begin = if query.contains("watch=true") {
+            r#"{"type":"ADDED","object":{"a":""#
+        } else if query.contains("limit=") {
+            r#"{"kind":"ConfigMapList","items":[{"a":""#
+        } else {
+            r#"{"a":""#
         };
         let chunks = stream::unfold(Part(Rc::clone(&self.0), 0), |mut part| async {
             sleep(Duration::from_millis(1)).await;
