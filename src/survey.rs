@@ -16,7 +16,7 @@ use crate::api::{GROUP, SYNC_TARGET_NAME, SYNC_TARGET_UID, VERSION};
 use crate::engine::record;
 use crate::model::effect::{ConfigKind, Names};
 use crate::permissions::Situation;
-use crate::plan::{Filter, Place, Plan, Wanted};
+use crate::plan::{ConfigPlace, Filter, Plan, Wanted};
 use crate::side::Side;
 use crate::sync::definition::{Hub, ask_hub};
 use crate::sync::meta::Meta;
@@ -43,7 +43,7 @@ pub(crate) struct Survey {
     /// What is to be synced.
     pub(crate) plan: Plan,
     /// Namespaces that the hub must have for that, each with the first place that names it.
-    pub(crate) namespaces: BTreeMap<String, Place>,
+    pub(crate) namespaces: BTreeMap<String, ConfigPlace>,
     /// Edges that are registered at the hub, as `gen` has noted on configs.
     pub(crate) registrations: Vec<Registration>,
     /// What each side serves.

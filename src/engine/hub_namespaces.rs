@@ -9,7 +9,7 @@ use kube_lite::{Cluster, Error, ObjectName, Precondition, ResourceType};
 use serde_json::json;
 
 use crate::api::OWNER;
-use crate::model::effect::{End, NamespaceDone, Step};
+use crate::model::effect::{NamespaceDone, NamespaceEnd, NamespaceStep};
 use crate::plan::Direction;
 use crate::sync::contents::{first_in_namespace, is_in_every_namespace};
 use crate::sync::meta::Meta;
@@ -31,19 +31,19 @@ pub(super) async fn find(hub: &Cluster, names: Vec<String>) -> Vec<(String, Resu
 }
 
 /// Takes one step.
-pub(super) async fn take(hub: &Rc<Cluster>, namespace: String, step: Step, we: &SyncTarget) -> NamespaceDone {
+pub(super) async fn take(hub: &Rc<Cluster>, namespace: String, step: NamespaceStep, we: &SyncTarget) -> NamespaceDone {
     let result = match step {
-        Step::Make => make_namespace(hub, &namespace, we).await.map(|()| End::Made),
-        Step::Read => kept_if_forbidden(inspect(hub, &namespace, we).await),
-        Step::Clear(only_if) => kept_if_forbidden(clear_namespace(hub, &namespace, &only_if).await),
+        NamespaceStep::Make => make_namespace(hub, &namespace, we).await.map(|()| NamespaceEnd::Made),
+        NamespaceStep::Read => kept_if_forbidden(inspect(hub, &namespace, we).await),
+        NamespaceStep::Clear(only_if) => kept_if_forbidden(clear_namespace(hub, &namespace, &only_if).await),
     };
     NamespaceDone { namespace, result }
 }
 
 /// To list all that may be in a namespace, and to delete it, are permissions that the syncer need not have.
-fn kept_if_forbidden(result: Result<End, Error>) -> Result<End, Error> {
+fn kept_if_forbidden(result: Result<NamespaceEnd, Error>) -> Result<NamespaceEnd, Error> {
     match result {
-        Err(error) if error.is_forbidden() => Ok(End::Forbidden(error)),
+        Err(error) if error.is_forbidden() => Ok(NamespaceEnd::Forbidden(error)),
         other => other,
     }
 }
@@ -74,19 +74,19 @@ async fn make_namespace(hub: &Cluster, namespace: &str, we: &SyncTarget) -> Resu
 }
 
 /// Whether a namespace is ours and empty.
-async fn inspect(hub: &Rc<Cluster>, namespace: &str, we: &SyncTarget) -> Result<End, Error> {
+async fn inspect(hub: &Rc<Cluster>, namespace: &str, we: &SyncTarget) -> Result<NamespaceEnd, Error> {
     let name = ObjectName::new("", namespace);
     let Some(meta) = read_metadata(hub, &ResourceType::namespaces(), &name).await? else {
-        return Ok(End::NotOurs);
+        return Ok(NamespaceEnd::NotOurs);
     };
     let copy = meta.copy(Direction::Up, &ResourceType::namespaces(), we);
     if copy.state != CopyState::Ours || copy.terminating || is_protected_namespace(namespace, None) {
-        return Ok(End::NotOurs);
+        return Ok(NamespaceEnd::NotOurs);
     }
     if let Some(found) = first_in_namespace(hub, namespace, is_in_every_namespace).await? {
-        return Ok(End::NotEmpty(found));
+        return Ok(NamespaceEnd::NotEmpty(found));
     }
-    Ok(End::Empty(Precondition {
+    Ok(NamespaceEnd::Empty(Precondition {
         uid: meta.uid,
         resource_version: meta.resource_version,
         at_once: false,
@@ -94,7 +94,7 @@ async fn inspect(hub: &Rc<Cluster>, namespace: &str, we: &SyncTarget) -> Result<
 }
 
 /// Deletes a namespace if it has not changed since it was inspected.
-async fn clear_namespace(hub: &Cluster, namespace: &str, only_if: &Precondition) -> Result<End, Error> {
+async fn clear_namespace(hub: &Cluster, namespace: &str, only_if: &Precondition) -> Result<NamespaceEnd, Error> {
     let name = ObjectName::new("", namespace);
     match hub.delete(&ResourceType::namespaces(), &name, only_if).await {
         Ok(()) => {
@@ -105,9 +105,9 @@ async fn clear_namespace(hub: &Cluster, namespace: &str, only_if: &Precondition)
                 side = "hub",
                 object = name.of_kind("Namespace")
             );
-            Ok(End::Cleared)
+            Ok(NamespaceEnd::Cleared)
         }
-        Err(error) if error.proves_absent(namespace) => Ok(End::Cleared),
+        Err(error) if error.proves_absent(namespace) => Ok(NamespaceEnd::Cleared),
         Err(error) => Err(error),
     }
 }

@@ -135,7 +135,7 @@ pub(super) fn label(object: &Value) -> String {
 
 /// What is to be done about an object.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum ObjectStep {
     /// It is as wanted.
     Keep,
     Create,
@@ -290,20 +290,20 @@ pub(super) fn is_ours(found: &Value, name: &str) -> bool {
 }
 
 /// What is to be done so that an object is as wanted; `found` is what is there under its name.
-pub(super) fn step(found: Option<&Value>, wanted: &Value, name: &str) -> Step {
-    let Some(found) = found else { return Step::Create };
+pub(super) fn step(found: Option<&Value>, wanted: &Value, name: &str) -> ObjectStep {
+    let Some(found) = found else { return ObjectStep::Create };
     if !is_ours(found, name) {
         let key = api::SYNC_TARGET_NAME;
-        return Step::Refuse(format!(
+        return ObjectStep::Refuse(format!(
             "it is there already and has no label {key}={name}, so that it is somebody else's: choose another name, or \
              give it that label"
         ));
     }
     if found["metadata"]["deletionTimestamp"].is_string() {
-        return Step::Refuse("it is being deleted: wait until it is gone".to_owned());
+        return ObjectStep::Refuse("it is being deleted: wait until it is gone".to_owned());
     }
     if !wanted["roleRef"].is_null() && found["roleRef"] != wanted["roleRef"] {
-        return Step::Recreate;
+        return ObjectStep::Recreate;
     }
     let mut patch = Map::new();
     let metadata = metadata_patch(&found["metadata"], &wanted["metadata"]);
@@ -316,9 +316,9 @@ pub(super) fn step(found: Option<&Value>, wanted: &Value, name: &str) -> Step {
         }
     }
     if patch.is_empty() {
-        Step::Keep
+        ObjectStep::Keep
     } else {
-        Step::Patch(patch.into())
+        ObjectStep::Patch(patch.into())
     }
 }
 

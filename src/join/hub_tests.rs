@@ -20,11 +20,11 @@ fn what_is_so_is_not_written() {
     let mut objects = Vec::from(owned(&identity(), &owner(), Rbac::Wide, &rules));
     objects.push(config(&identity(), "edgesyncconfigs"));
     for object in objects {
-        assert_eq!(step(None, &object.body, "site"), Step::Create);
+        assert_eq!(step(None, &object.body, "site"), ObjectStep::Create);
         let mut found = object.body.clone();
         assert_eq!(
             step(Some(&found), &object.body, "site"),
-            Step::Keep,
+            ObjectStep::Keep,
             "{}",
             object.label()
         );
@@ -38,7 +38,7 @@ fn what_is_so_is_not_written() {
         }
         assert_eq!(
             step(Some(&found), &object.body, "site"),
-            Step::Keep,
+            ObjectStep::Keep,
             "{}",
             object.label()
         );
@@ -54,16 +54,19 @@ fn what_is_not_so_is_changed_and_nothing_else() {
         *found.pointer_mut(pointer).unwrap() = value;
         step(Some(&found), &object.body, "site")
     };
-    assert_eq!(change(&role, "/rules", json!([])), Step::Patch(json!({"rules": rules})));
+    assert_eq!(
+        change(&role, "/rules", json!([])),
+        ObjectStep::Patch(json!({"rules": rules}))
+    );
     let subjects = binding.body["subjects"].clone();
     assert_eq!(
         change(&binding, "/subjects", json!(null)),
-        Step::Patch(json!({"subjects": subjects}))
+        ObjectStep::Patch(json!({"subjects": subjects}))
     );
-    assert_eq!(change(&binding, "/roleRef/name", json!("x")), Step::Recreate);
+    assert_eq!(change(&binding, "/roleRef/name", json!("x")), ObjectStep::Recreate);
     assert_eq!(
         change(&account, "/metadata/annotations", json!({"theirs": "1"})),
-        Step::Patch(
+        ObjectStep::Patch(
             json!({"metadata": {"annotations": {"edge.kubestellar.io/rbac": "wide", "edge.kubestellar.io/sync-target-uid": "u-1"}}})
         )
     );
@@ -72,7 +75,7 @@ fn what_is_not_so_is_changed_and_nothing_else() {
     let former = json!({"kind": "EdgeSyncConfig", "name": "site", "uid": "o-0"});
     assert_eq!(
         change(&account, "/metadata/ownerReferences", json!([other, former])),
-        Step::Patch(json!({"metadata": {"ownerReferences": [other, owners[0]]}}))
+        ObjectStep::Patch(json!({"metadata": {"ownerReferences": [other, owners[0]]}}))
     );
 }
 
@@ -87,12 +90,14 @@ fn what_is_not_ours_is_refused() {
         let mut found = object.body.clone();
         found["metadata"]["labels"] = labels;
         assert!(
-            matches!(step(Some(&found), &object.body, "site"), Step::Refuse(why) if why.contains("somebody else's"))
+            matches!(step(Some(&found), &object.body, "site"), ObjectStep::Refuse(why) if why.contains("somebody else's"))
         );
     }
     let mut found = object.body.clone();
     found["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    assert!(matches!(step(Some(&found), &object.body, "site"), Step::Refuse(why) if why.contains("being deleted")));
+    assert!(
+        matches!(step(Some(&found), &object.body, "site"), ObjectStep::Refuse(why) if why.contains("being deleted"))
+    );
 }
 
 #[test]

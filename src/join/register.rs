@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use super::advice::advice;
 use super::client::Client;
-use super::hub::{self, Identity, Object, Rbac, Step, Wanted};
+use super::hub::{self, Identity, Object, ObjectStep, Rbac, Wanted};
 use super::id::new_uid;
 use super::{JoinError, token};
 use crate::api;
@@ -223,32 +223,32 @@ impl<'a> Work<'a> {
         let label = object.label();
         let step = hub::step(found.as_ref(), &object.body, name);
         let (verb, done) = match &step {
-            Step::Keep => ("keep", "unchanged"),
-            Step::Create => ("create", "created"),
-            Step::Patch(_) => ("change", "changed"),
-            Step::Recreate => ("recreate", "recreated"),
-            Step::Refuse(_) => ("use", ""),
+            ObjectStep::Keep => ("keep", "unchanged"),
+            ObjectStep::Create => ("create", "created"),
+            ObjectStep::Patch(_) => ("change", "changed"),
+            ObjectStep::Recreate => ("recreate", "recreated"),
+            ObjectStep::Refuse(_) => ("use", ""),
         };
         let found = found.unwrap_or_default();
-        if let Step::Refuse(why) = step {
+        if let ObjectStep::Refuse(why) = step {
             return Err(self.error(&format!("cannot use {label}"), &why));
         }
-        if self.is_dry || step == Step::Keep {
-            let text = if step == Step::Keep {
+        if self.is_dry || step == ObjectStep::Keep {
+            let text = if step == ObjectStep::Keep {
                 done.to_owned()
             } else {
                 format!("would be {done}")
             };
             (self.say)(&format!("{label}: {text}"));
-            return Ok(if step == Step::Create {
+            return Ok(if step == ObjectStep::Create {
                 object.body.clone()
             } else {
                 found
             });
         }
         let written = match step {
-            Step::Patch(patch) => self.client.patch(&object.path(), &patch).await,
-            Step::Recreate => match self.client.delete(&object.path(), &found).await {
+            ObjectStep::Patch(patch) => self.client.patch(&object.path(), &patch).await,
+            ObjectStep::Recreate => match self.client.delete(&object.path(), &found).await {
                 Ok(()) => self.client.create(&object.collection, &object.body).await,
                 Err(error) => Err(error),
             },

@@ -27,7 +27,7 @@ pub(super) struct Answered {
 }
 
 impl Model {
-    pub(super) fn asked(&mut self, question: HealthQuery) {
+    pub(super) fn on_question(&mut self, question: HealthQuery) {
         // Whoever asked may not wait for the answer any more.
         match question {
             HealthQuery::Alive(answer) => drop(answer.send(())),

@@ -9,7 +9,7 @@ use kube_lite::discovery::{Discovery, GroupVersion, Served};
 use kube_lite::{Error, ResourceType};
 
 use super::config_kind::ConfigKind;
-use super::crds::Crds;
+use super::crds::KnownCrds;
 use super::timers::Timer;
 use super::{Model, Request};
 use crate::plan::{Absence, Missing, SyncedType};
@@ -44,7 +44,7 @@ pub(super) struct DiscoveryState {
     /// Those for which the last answer of the side was an error.
     refused: BTreeSet<GroupVersion>,
     /// CRDs, which are read while something is missing.
-    pub(super) crds: Option<Crds>,
+    pub(super) crds: Option<KnownCrds>,
 }
 
 /// What is to be asked of a side.
@@ -140,13 +140,13 @@ impl Model {
                 continue;
             }
             let (questions, of_groups) = self.questions(side);
-            let doubtful = self.config_kinds_in_doubt(side);
-            if questions.is_empty() && !of_groups && doubtful.is_empty() {
+            let in_doubt = self.config_kinds_in_doubt(side);
+            if questions.is_empty() && !of_groups && in_doubt.is_empty() {
                 continue;
             }
             self.timers.starts(Timer::Discovery(side));
             let mut confirm = self.to_confirm(side);
-            confirm.extend(doubtful.into_iter().map(|kind| (group_and_resource(kind), None)));
+            confirm.extend(in_doubt.into_iter().map(|kind| (group_and_resource(kind), None)));
             let open = self.open_groups(side);
             // Whether it is there at another version.
             let elsewhere = self.missing_at_one_version(side);
@@ -215,7 +215,7 @@ impl Model {
         in_doubt.filter(|_| side == Side::Hub).collect()
     }
 
-    pub(super) fn discovered(&mut self, side: Side, answers: Answers) {
+    pub(super) fn on_discovered(&mut self, side: Side, answers: Answers) {
         for kind in self.config_kinds_in_doubt(side) {
             if answers.lacking.contains(&group_and_resource(kind)) {
                 self.config_kind_is_lacking(kind);

@@ -17,7 +17,7 @@ use super::turns::Turns;
 use super::{Feed, Model};
 use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
-use crate::plan::{Missing, Place, Problem, Sliced, SyncedType, Unknown, Wanted};
+use crate::plan::{ConfigPlace, Missing, Problem, Sliced, SyncedType, Unknown, Wanted};
 use crate::report::{Subject, Topic};
 use crate::side::Side;
 use crate::sync::meta::Meta;
@@ -250,7 +250,7 @@ impl Model {
             }
             Err(error) => {
                 let problem = Problem {
-                    place: Place {
+                    place: ConfigPlace {
                         config: kind.of_name(&name.1).into(),
                         field: String::new(),
                     },

@@ -4,9 +4,9 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count {
     /// Those that are to be deleted, and may not be yet.
-    pub(super) doomed: usize,
+    pub(super) pending: usize,
     /// Those whose origins have to be asked for: they may have to be deleted too.
-    pub(super) suspect: usize,
+    pub(super) unverified: usize,
     /// All.
     pub(super) copies: usize,
 }
@@ -14,8 +14,8 @@ pub(super) struct Count {
 impl std::iter::Sum for Count {
     fn sum<I: Iterator<Item = Self>>(counts: I) -> Self {
         counts.fold(Self::default(), |all, more| Self {
-            doomed: all.doomed + more.doomed,
-            suspect: all.suspect + more.suspect,
+            pending: all.pending + more.pending,
+            unverified: all.unverified + more.unverified,
             copies: all.copies + more.copies,
         })
     }

@@ -13,7 +13,7 @@ use crate::side::Side;
 use crate::sync::meta::Meta;
 
 /// What is read of the CRDs of a side.
-pub(super) struct Crds {
+pub(super) struct KnownCrds {
     source: SourceId,
     /// The side does not let them be read: from time to time the side is asked for new types instead.
     refused: bool,
@@ -21,7 +21,7 @@ pub(super) struct Crds {
     names: BTreeSet<String>,
 }
 
-impl Crds {
+impl KnownCrds {
     fn new(source: SourceId) -> Self {
         Self {
             source,
@@ -53,7 +53,7 @@ impl Model {
                 style: Style::Metadata,
             };
             let source = self.start_source(Feed::Crds(side), reading);
-            self.asking(side).crds = Some(Crds::new(source));
+            self.asking(side).crds = Some(KnownCrds::new(source));
         }
     }
 

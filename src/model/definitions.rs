@@ -93,7 +93,7 @@ impl Model {
     fn needs_hub_kind(&self) -> bool {
         let mut types = self.types.values();
         !self.definitions.knows_hub()
-            && types.any(|state| state.plan.direction == Direction::Down && state.inventory.has_doomed())
+            && types.any(|state| state.plan.direction == Direction::Down && state.inventory.has_pending_delete())
     }
 
     /// Copies are to be deleted: what is needed to prove that they may be is asked for at the same time.
@@ -104,7 +104,7 @@ impl Model {
         }
     }
 
-    pub(super) fn definitions_read(&mut self, answers: TypeDefinitionAnswers) {
+    pub(super) fn on_definitions(&mut self, answers: TypeDefinitionAnswers) {
         self.timers.ends(Timer::Definitions);
         if let Some(hub) = answers.hub {
             self.definitions_mut().set_hub(hub);

@@ -212,7 +212,7 @@ impl Model {
     }
 
     /// The hub has been asked whether what defines the kinds of configs is in place.
-    pub(super) fn config_kinds_are(&mut self, answers: Vec<(ConfigKind, Result<Option<Withdrawal>, Error>)>) {
+    pub(super) fn on_config_kinds(&mut self, answers: Vec<(ConfigKind, Result<Option<Withdrawal>, Error>)>) {
         self.timers.ends(Timer::ConfigKinds);
         // One that cannot be read, and could not be before, may select anything.
         let (mut is_open, mut is_withdrawn) = (self.selecting.has_unread(), false);

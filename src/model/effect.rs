@@ -10,7 +10,7 @@ pub(crate) use super::config_kind::ConfigKind;
 pub(crate) use super::definitions::TypeDefinitionAnswers;
 pub(crate) use super::guard::vanished::Left;
 pub(crate) use super::heartbeat::{ConfigHeartbeat, ConfigToMark, HeartbeatRequest, HeartbeatResult, Places};
-pub(crate) use super::hub_namespaces::{End, NamespaceDone, Step};
+pub(crate) use super::hub_namespaces::{NamespaceDone, NamespaceEnd, NamespaceStep};
 pub(crate) use super::record::kept::{Kept, Names, parse_record, render_record};
 use super::{Key, Model};
 use crate::plan::CopiesOf;
@@ -46,7 +46,7 @@ pub(crate) enum Request {
     /// Ask both sides what is left of a type, `resource.group`, that the hub has no longer.
     SearchForLeft(String, Vec<CopiesOf>, Rc<TypeDefinitions>),
     /// Do something about a namespace at the hub.
-    Namespace(String, Step),
+    Namespace(String, NamespaceStep),
     /// Ask the hub whether it has these namespaces.
     FindNamespaces(Vec<String>),
     /// Write the heartbeat to the configs.

@@ -38,7 +38,7 @@ impl Feed {
 }
 
 impl Model {
-    pub(super) fn source_event(&mut self, id: SourceId, event: SourceEvent) {
+    pub(super) fn on_source(&mut self, id: SourceId, event: SourceEvent) {
         let Some(source) = self.sources.get(&id) else {
             return; // Reported before it was ended.
         };

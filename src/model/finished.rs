@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::inventory::{Generation, Link};
+use super::inventory::{Link, ListEpoch};
 use super::timers::Timer;
 use super::{Model, TypeId};
 use crate::api::OWNER;
@@ -59,7 +59,7 @@ struct FinishedJob {
     /// Its last status as JSON; empty if there was no room for it.
     status: String,
     /// The list of origins that has named its origin last; 0 if none has.
-    named: Generation,
+    named: ListEpoch,
     /// The edge has it no longer.
     is_gone: bool,
     /// The record has it.
@@ -133,7 +133,7 @@ impl FinishedJobs {
     }
 
     /// There is an origin with this UID, which a list names. It needs no line any more if it shows the end itself.
-    fn origin_is(&mut self, resource: &str, name: &ObjectName, uid: &str, shows_end: bool, list: Generation) {
+    fn origin_is(&mut self, resource: &str, name: &ObjectName, uid: &str, shows_end: bool, list: ListEpoch) {
         match self.all.get_mut(resource).and_then(|jobs| jobs.get_mut(name)) {
             Some(job) if job.origin == uid && !shows_end => job.named = list,
             Some(_) => self.remove(resource, name),
@@ -316,7 +316,7 @@ impl Model {
         type_id: TypeId,
         name: &ObjectName,
         (uid, shows_end): (&str, bool),
-        list: Generation,
+        list: ListEpoch,
     ) {
         if let Some(resource) = self.type_of_finished(type_id) {
             self.finished.origin_is(&resource, name, uid, shows_end, list);
@@ -332,7 +332,7 @@ impl Model {
     }
 
     /// A list of origins in this scope is complete: what it has not named is gone.
-    pub(super) fn origins_of_finished_listed(&mut self, type_id: TypeId, scope: &Scope, list: Generation) {
+    pub(super) fn origins_of_finished_listed(&mut self, type_id: TypeId, scope: &Scope, list: ListEpoch) {
         if let Some(resource) = self.type_of_finished(type_id)
             && let Some(state) = self.types.get(&type_id)
         {

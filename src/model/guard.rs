@@ -91,9 +91,9 @@ pub(super) struct Condition {
 
 impl Gate {
     /// Whether so many deletes at once are an accident.
-    fn are_too_many(&self, doomed: usize, copies: usize, limits: Limits) -> bool {
+    fn are_too_many(&self, pending: usize, copies: usize, limits: Limits) -> bool {
         let done = self.done.without_permit();
-        let pass = doomed + done;
+        let pass = pending + done;
         !limits.grace.is_zero() && pass > limits.most && pass * 2 > copies + done
     }
 }
@@ -192,12 +192,12 @@ impl Model {
         let limits = self.settings.delete_limits;
         let gate = self.guard.gates.entry(direction).or_default();
         if gate.hold.is_none() {
-            let Count { doomed, copies, .. } = self.counted(direction, now);
+            let Count { pending, copies, .. } = self.counted(direction, now);
             let gate = self.guard.gates.entry(direction).or_default();
-            if gate.are_too_many(doomed, copies, limits) {
+            if gate.are_too_many(pending, copies, limits) {
                 let done = gate.done.without_permit();
                 let reason = Reason::TooMany {
-                    doomed: doomed + done,
+                    pending: pending + done,
                     of: copies + done,
                 };
                 gate.hold = Some(Hold::begin(
@@ -231,11 +231,11 @@ impl Model {
         let Some(present) = self.identity(direction.origin()).contested().map(origin_hash) else {
             return;
         };
-        let doomed = self.guard.gated(direction, &self.types).find_map(|(type_id, state)| {
-            let name = state.inventory.doomed_from_another(present)?;
+        let pending = self.guard.gated(direction, &self.types).find_map(|(type_id, state)| {
+            let name = state.inventory.pending_delete_from_another(present)?;
             Some(Key::new(type_id, Task::Object, name.clone()))
         });
-        if let Some(key) = doomed {
+        if let Some(key) = pending {
             self.go_on_with(key);
         }
     }

@@ -16,7 +16,7 @@ fn a_copy() -> Key {
 #[test]
 fn many_and_most_are_too_many() {
     let now = Instant::now();
-    for (doomed, done, copies, held) in [
+    for (pending, done, copies, held) in [
         (20, 0, 20, false),
         (21, 0, 21, true),
         (21, 0, 41, true),
@@ -31,9 +31,9 @@ fn many_and_most_are_too_many() {
             gate.done.push(a_copy(), Loss::Permitted, now);
         }
         assert_eq!(
-            gate.are_too_many(doomed, copies, LIMITS),
+            gate.are_too_many(pending, copies, LIMITS),
             held,
-            "{doomed} {done} {copies}"
+            "{pending} {done} {copies}"
         );
     }
     let never = Limits {
@@ -187,7 +187,7 @@ fn many_and_most_are_too_many_also_if_they_come_slowly_and_nothing_takes_their_p
 fn a_token_is_for_one_hold() {
     let mut chance = fastrand::Rng::with_seed(1);
     let mut token = || {
-        let reason = Reason::TooMany { doomed: 30, of: 50 };
+        let reason = Reason::TooMany { pending: 30, of: 50 };
         Hold::begin(Direction::Down, reason, None, &mut chance).token
     };
     assert_ne!(token(), token());
@@ -204,7 +204,7 @@ fn a_hold_gives_way_to_a_graver_one() {
         from: 9,
         to,
     };
-    let too_many = Reason::TooMany { doomed: 30, of: 50 };
+    let too_many = Reason::TooMany { pending: 30, of: 50 };
     for (new, known, expected) in [
         (went_back(1), &too_many, true),
         (other("b"), &too_many, true),

@@ -173,7 +173,7 @@ impl Model {
         }
     }
 
-    pub(super) fn heartbeat_ended(&mut self, HeartbeatResult { places, configs }: HeartbeatResult) {
+    pub(super) fn on_heartbeat(&mut self, HeartbeatResult { places, configs }: HeartbeatResult) {
         self.timers.ends(Timer::Heartbeat);
         self.heartbeat.places = places;
         let interval = self.settings.heartbeat.unwrap_or(Duration::MAX);

@@ -31,7 +31,7 @@ const NOT_EMPTY_WAIT: Duration = Duration::from_secs(600);
 
 /// What is known of them.
 #[derive(Default)]
-pub(super) struct HubNamespaces {
+pub(super) struct KnownNamespaces {
     source: Option<SourceId>,
     /// They have been read completely once.
     listed: bool,
@@ -60,11 +60,11 @@ struct Ours {
 /// What a request about a namespace ended with.
 pub(crate) struct NamespaceDone {
     pub(crate) namespace: String,
-    pub(crate) result: Result<End, Error>,
+    pub(crate) result: Result<NamespaceEnd, Error>,
 }
 
 /// What is done about a namespace.
-pub(crate) enum Step {
+pub(crate) enum NamespaceStep {
     Make,
     /// Whether it may be deleted.
     Read,
@@ -72,7 +72,7 @@ pub(crate) enum Step {
     Clear(Precondition),
 }
 
-pub(crate) enum End {
+pub(crate) enum NamespaceEnd {
     /// It is there.
     Made,
     /// It is ours and nothing was in it when it was in this state.
@@ -87,7 +87,7 @@ pub(crate) enum End {
     Forbidden(Error),
 }
 
-impl HubNamespaces {
+impl KnownNamespaces {
     /// True if there are any that upsync has created.
     pub(super) fn are_left(&self) -> bool {
         !self.ours.is_empty()
@@ -175,7 +175,7 @@ impl Model {
             return;
         }
         for namespace in std::mem::take(&mut self.hub_namespaces.needed) {
-            self.start_namespace_task(namespace, Step::Make);
+            self.start_namespace_task(namespace, NamespaceStep::Make);
         }
         if !self.hub_namespaces.listed || !self.upsync_is_listed() {
             return;
@@ -208,7 +208,7 @@ impl Model {
             self.timers.set(Timer::HubNamespaces, next);
         }
         for namespace in expired {
-            self.start_namespace_task(namespace, Step::Read);
+            self.start_namespace_task(namespace, NamespaceStep::Read);
         }
     }
 
@@ -250,17 +250,17 @@ impl Model {
         self.hub_namespaces.clearing.contains(namespace)
     }
 
-    fn start_namespace_task(&mut self, namespace: String, step: Step) {
+    fn start_namespace_task(&mut self, namespace: String, step: NamespaceStep) {
         if !self.hub_namespaces.busy.insert(namespace.clone()) {
             return;
         }
-        if matches!(step, Step::Clear(_)) {
+        if matches!(step, NamespaceStep::Clear(_)) {
             self.hub_namespaces.clearing.insert(namespace.clone());
         }
         self.request(Request::Namespace(namespace, step));
     }
 
-    pub(super) fn namespace_done(&mut self, done: NamespaceDone) {
+    pub(super) fn on_namespace(&mut self, done: NamespaceDone) {
         let NamespaceDone { namespace, result } = done;
         self.hub_namespaces.busy.remove(&namespace);
         if self.hub_namespaces.clearing.remove(&namespace) {
@@ -273,25 +273,25 @@ impl Model {
                 self.hub_namespaces.failing.remove(&namespace);
                 self.report.works(&subject);
                 match end {
-                    End::Made => {
+                    NamespaceEnd::Made => {
                         // Noted before the hub reports it, so that the namespace is not forgotten if upsync ends in
                         // between.
                         self.hub_namespaces.ours.entry(namespace.clone()).or_default();
                         self.namespace_is_there(Side::Hub, &namespace);
                     }
-                    End::Empty(only_if) => {
+                    NamespaceEnd::Empty(only_if) => {
                         // It may have become needed while the hub was asked.
                         if !self.used_hub_namespaces().contains(&namespace) {
-                            self.start_namespace_task(namespace, Step::Clear(only_if));
+                            self.start_namespace_task(namespace, NamespaceStep::Clear(only_if));
                         }
                     }
-                    End::Cleared => {
+                    NamespaceEnd::Cleared => {
                         self.hub_namespaces.is_said_to_be_kept = false;
                         self.hub_namespace_gone(&namespace);
                     }
-                    End::NotOurs => {}
-                    End::Forbidden(error) => self.namespace_is_kept(&namespace, &error),
-                    End::NotEmpty(found) => {
+                    NamespaceEnd::NotOurs => {}
+                    NamespaceEnd::Forbidden(error) => self.namespace_is_kept(&namespace, &error),
+                    NamespaceEnd::NotEmpty(found) => {
                         log_line!(
                             Debug,
                             NamespaceKept,

@@ -31,7 +31,7 @@ use crate::sync::ownership::CopyState;
 const MANY: usize = 256;
 
 /// The number of one complete list of one source; objects remember the list that named them last. 0 is never used.
-pub(super) type Generation = u32;
+pub(super) type ListEpoch = u32;
 
 /// How names are hashed. Anybody who may create objects chooses names; the key keeps them from choosing those that have
 /// one hash. It comes from the seed of the model, so that a run can be repeated.
@@ -123,7 +123,7 @@ impl Inventory {
     /// There is a selected origin that wants its copy to have `hash`. True if it needs a worker. So does one that a
     /// worker has, whatever it was settled at before: that worker changes it, and an earlier result does not count any
     /// more.
-    pub(super) fn at_origin(&mut self, name: &ObjectName, list: Generation, hash: u64) -> bool {
+    pub(super) fn at_origin(&mut self, name: &ObjectName, list: ListEpoch, hash: u64) -> bool {
         let link = self.entry(name);
         link.origin_reports(list, hash);
         link.is_busy() || link.has_open_try() || link.settled != hash || link.drifted()
@@ -144,14 +144,14 @@ impl Inventory {
     }
 
     /// There is an origin that nothing selects. It is remembered only if there is a copy of it.
-    pub(super) fn unselected_at_origin(&mut self, name: &ObjectName, list: Generation) {
+    pub(super) fn unselected_at_origin(&mut self, name: &ObjectName, list: ListEpoch) {
         if let Some(link) = self.objects.get_mut(name) {
             link.origin_reports(list, 0);
         }
     }
 
     /// A list of origins has named an object of which there is no news.
-    pub(super) fn still_at_origin(&mut self, name: &ObjectName, list: Generation) {
+    pub(super) fn still_at_origin(&mut self, name: &ObjectName, list: ListEpoch) {
         if let Some(link) = self.objects.get_mut(name) {
             link.origin_is(News::NamedBy(list));
         }
@@ -159,7 +159,7 @@ impl Inventory {
 
     /// A worker has found an origin that lists may not have named: it counts as named by `list`, where that was complete
     /// before, unless the origin's side has reported anything since.
-    pub(super) fn found_at_origin(&mut self, name: &ObjectName, list: Option<Generation>) {
+    pub(super) fn found_at_origin(&mut self, name: &ObjectName, list: Option<ListEpoch>) {
         if let Some(link) = self.objects.get_mut(name)
             && !link.reported.of_origin()
             && link.has_copy()
@@ -182,7 +182,7 @@ impl Inventory {
     }
 
     /// A copy has turned up after the beginning of the list of origins that covers it: its origin has to be asked for.
-    pub(super) fn suspect(&mut self, name: &ObjectName) {
+    pub(super) fn cannot_verify(&mut self, name: &ObjectName) {
         if let Some(link) = self.objects.get_mut(name) {
             link.origin_is(News::CopyTurnedUp);
         }
@@ -241,7 +241,7 @@ impl Inventory {
 
     /// There is an object in a copy's place. `keep` is false for an object of somebody else that nothing selects. True
     /// if it needs a worker.
-    pub(super) fn copy_seen(&mut self, name: &ObjectName, list: Generation, seen: Seen, keep: bool) -> bool {
+    pub(super) fn copy_seen(&mut self, name: &ObjectName, list: ListEpoch, seen: Seen, keep: bool) -> bool {
         if !keep && !self.objects.contains_key(name) {
             return false;
         }
@@ -267,7 +267,7 @@ impl Inventory {
     }
 
     /// A list of copies has named an object of which there is no news.
-    pub(super) fn copy_unchanged(&mut self, name: &ObjectName, list: Generation) {
+    pub(super) fn copy_unchanged(&mut self, name: &ObjectName, list: ListEpoch) {
         if let Some(link) = self.objects.get_mut(name) {
             link.copy_list = list;
         }
@@ -371,7 +371,7 @@ impl Inventory {
     }
 
     /// True if the copy is to be deleted or released: its origin is gone.
-    pub(super) fn is_doomed(&self, name: &ObjectName) -> bool {
+    pub(super) fn is_retiring(&self, name: &ObjectName) -> bool {
         self.objects.get(name).is_some_and(Link::is_retiring)
     }
 

@@ -132,11 +132,11 @@ fn what_is_out_of_sync_can_be_seen_without_the_queue() {
     inventory.take(&name("b"));
     assert_eq!(out_of_sync(&inventory, None), [name("c")], "a worker has it");
     let count = Count {
-        doomed: 1,
-        suspect: 0,
+        pending: 1,
+        unverified: 0,
         copies: 2,
     };
-    assert_eq!(inventory.count_doomed(), count);
+    assert_eq!(inventory.count_pending_deletes(), count);
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn a_copy_that_may_have_lost_its_label_alone_is_seen_to_when_its_origin_goes() {
     let mut inventory = synced();
     assert!(inventory.copy_gone(&name("a"), 4), "its origin wants it back");
     assert!(inventory.gone_from_origin(&name("a")), "it may still be there");
-    assert!(inventory.is_doomed(&name("a")));
+    assert!(inventory.is_retiring(&name("a")));
     inventory.take(&name("a"));
     inventory.settle(&name("a"), 0, Some(Seen::ABSENT));
     assert!(inventory.get(&name("a")).is_none());
@@ -327,7 +327,7 @@ fn a_copy_that_turns_up_without_an_origin_is_judged_once() {
     inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 70, 3), true);
     inventory.copy_seen(&name("b"), 1, seen(CopyState::Foreign, 70, 3), true);
     assert_eq!(inventory.orphans(), [name("a")]);
-    inventory.suspect(&name("a"));
+    inventory.cannot_verify(&name("a"));
     assert!(inventory.orphans().is_empty());
     assert_eq!(out_of_sync(&inventory, None), [name("a")], "to be asked for");
 }
@@ -336,7 +336,7 @@ fn a_copy_that_turns_up_without_an_origin_is_judged_once() {
 fn a_copy_that_stays_though_its_origin_is_gone_is_asked_for_once() {
     let mut inventory = Inventory::default();
     inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 70, 3), true);
-    inventory.suspect(&name("a"));
+    inventory.cannot_verify(&name("a"));
     assert!(inventory.take(&name("a")).is_some());
     inventory.settle(&name("a"), 0, None);
     assert!(inventory.orphans().is_empty());
@@ -356,7 +356,7 @@ fn what_was_reported_while_a_worker_found_no_origin_is_newer() {
         }
         inventory.failed(&name("a"), LeftOpen::Nothing);
         assert_eq!(inventory.found_absent(&name("a")), !reported);
-        assert_eq!(inventory.is_doomed(&name("a")), !reported);
+        assert_eq!(inventory.is_retiring(&name("a")), !reported);
     }
 }
 
@@ -375,21 +375,21 @@ fn a_write_without_an_answer_may_have_changed_what_was_synced() {
 }
 
 #[test]
-fn a_copy_that_turns_up_while_the_origins_are_listed_is_not_doomed_by_that_list() {
+fn a_copy_that_turns_up_while_the_origins_are_listed_is_no_pending_delete_by_that_list() {
     let mut inventory = synced();
     inventory.copy_seen(&name("b"), 1, seen(CopyState::Ours, 70, 3), true);
-    inventory.suspect(&name("b"));
+    inventory.cannot_verify(&name("b"));
     assert_eq!(inventory.origins_listed(|_| true, 2), [name("a"), name("b")]);
     let count = Count {
-        doomed: 1,
-        suspect: 1,
+        pending: 1,
+        unverified: 1,
         copies: 2,
     };
-    assert_eq!(inventory.count_doomed(), count);
+    assert_eq!(inventory.count_pending_deletes(), count);
     inventory.still_at_origin(&name("b"), 2);
-    assert_eq!(inventory.count_doomed().suspect, 0);
+    assert_eq!(inventory.count_pending_deletes().unverified, 0);
     assert_eq!(inventory.origins_listed(|_| true, 3), [name("b")]);
-    assert!(inventory.is_doomed(&name("b")), "it was reported, and is no longer");
+    assert!(inventory.is_retiring(&name("b")), "it was reported, and is no longer");
 }
 
 #[test]
@@ -400,9 +400,9 @@ fn an_origin_that_only_a_worker_found_is_missed_again_when_it_goes() {
     inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 3)));
     inventory.found_at_origin(&name("a"), Some(2));
     assert!(inventory.origins_listed(|_| true, 2).is_empty());
-    assert!(!inventory.is_doomed(&name("a")));
+    assert!(!inventory.is_retiring(&name("a")));
     assert_eq!(inventory.origins_listed(|_| true, 3), [name("a")]);
-    assert!(inventory.is_doomed(&name("a")));
+    assert!(inventory.is_retiring(&name("a")));
 }
 
 #[test]
@@ -532,7 +532,7 @@ fn what_is_selected_while_a_list_is_under_way_that_has_passed_it_by_is_read_and_
         let mut inventory = if has_copy { synced() } else { Inventory::default() };
         inventory.ask_for(&name("a"));
         assert!(inventory.origins_listed(|_| true, 2).is_empty(), "{has_copy}");
-        assert!(!inventory.is_doomed(&name("a")), "{has_copy}");
+        assert!(!inventory.is_retiring(&name("a")), "{has_copy}");
         assert_eq!(out_of_sync(&inventory, None), [name("a")], "{has_copy}");
     }
 }

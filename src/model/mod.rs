@@ -75,8 +75,8 @@ use self::finished::FinishedJobs;
 use self::guard::Guard;
 pub use self::guard::Limits;
 use self::heartbeat::Heartbeat;
-use self::hub_namespaces::HubNamespaces;
-use self::inventory::{Generation, Hashing};
+use self::hub_namespaces::KnownNamespaces;
+use self::inventory::{Hashing, ListEpoch};
 use self::one_cluster::Clusters;
 pub use self::one_cluster::OneCluster;
 use self::record::Record;
@@ -225,7 +225,7 @@ pub(crate) struct Model {
     next_type: TypeId,
     sources: Sources,
     next_source: SourceId,
-    next_list: Generation,
+    next_list: ListEpoch,
     record: Record,
     finished: FinishedJobs,
     guard: Guard,
@@ -233,7 +233,7 @@ pub(crate) struct Model {
     definitions: Rc<TypeDefinitions>,
     definition_reads: TypeDefinitionReads,
     deselections: Deselections,
-    hub_namespaces: HubNamespaces,
+    hub_namespaces: KnownNamespaces,
     selected_namespaces: SelectedNamespaces,
     heartbeat: Heartbeat,
     queue: Queue<Key>,
@@ -278,7 +278,7 @@ impl Model {
             definitions: Rc::default(),
             definition_reads: TypeDefinitionReads::default(),
             deselections: Deselections::default(),
-            hub_namespaces: HubNamespaces::default(),
+            hub_namespaces: KnownNamespaces::default(),
             selected_namespaces: SelectedNamespaces::default(),
             heartbeat: Heartbeat::default(),
             queue,
@@ -302,24 +302,24 @@ impl Model {
         self.last_record()
     }
 
-    fn answered(&mut self, answer: Answer) -> Result<Course, OneCluster> {
+    fn on_answer(&mut self, answer: Answer) -> Result<Course, OneCluster> {
         match answer {
-            Answer::Worked(key, done) => self.worked(&key, done),
+            Answer::Worked(key, done) => self.on_worked(&key, done),
             Answer::Identified(side, result) => {
-                let is_back = self.identified(side, result);
+                let is_back = self.on_identity(side, result);
                 if self.compare_sides()? || is_back {
                     return Ok(Course::Again);
                 }
             }
-            Answer::Defined(answers) => self.definitions_read(answers),
-            Answer::Withdrawal(resource, result) => self.withdrawal_is(resource, result),
-            Answer::ConfigKinds(answers) => self.config_kinds_are(answers),
-            Answer::Vanished(resource, left) => self.vanished_is(&resource, left),
-            Answer::Namespace(done) => self.namespace_done(done),
-            Answer::NamespacesFound(found) => self.namespaces_are_found(found),
-            Answer::Heartbeat(written) => self.heartbeat_ended(written),
-            Answer::Discovered(side, answers) => self.discovered(side, answers),
-            Answer::Recorded(result, is_read) => self.recorded(result, is_read),
+            Answer::Defined(answers) => self.on_definitions(answers),
+            Answer::Withdrawal(resource, result) => self.on_withdrawal(resource, result),
+            Answer::ConfigKinds(answers) => self.on_config_kinds(answers),
+            Answer::Vanished(resource, left) => self.on_vanished(&resource, left),
+            Answer::Namespace(done) => self.on_namespace(done),
+            Answer::NamespacesFound(found) => self.on_namespaces_found(found),
+            Answer::Heartbeat(written) => self.on_heartbeat(written),
+            Answer::Discovered(side, answers) => self.on_discovered(side, answers),
+            Answer::Recorded(result, is_read) => self.on_record(result, is_read),
         }
         Ok(Course::On)
     }
@@ -341,7 +341,7 @@ impl Model {
         (self.discovery(Side::Hub), self.discovery(Side::Edge))
     }
 
-    fn new_list(&mut self) -> Generation {
+    fn new_list(&mut self) -> ListEpoch {
         self.next_list = self.next_list.wrapping_add(1).max(1);
         self.next_list
     }
@@ -392,9 +392,9 @@ impl Role for Model {
         self.sides.meet(moment.contacts);
         self.notice_answers();
         match event {
-            Event::Answer(answer) => return self.answered(answer),
-            Event::Source(id, event) => self.source_event(id, event),
-            Event::Asked(question) => self.asked(question),
+            Event::Answer(answer) => return self.on_answer(answer),
+            Event::Source(id, event) => self.on_source(id, event),
+            Event::Asked(question) => self.on_question(question),
             Event::Due => {}
         }
         Ok(Course::On)

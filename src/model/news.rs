@@ -7,7 +7,7 @@ use kube_lite::discovery::{Discovery, ServedResource};
 use kube_lite::logging::{Maybe, log_line};
 
 use super::Model;
-use crate::plan::{Absence, Direction, Missing, Place, Plan, Problem, Unknown};
+use crate::plan::{Absence, ConfigPlace, Direction, Missing, Plan, Problem, Unknown};
 use crate::side::Side;
 
 /// Lines about one config. Of the rest, only the number is logged.
@@ -28,7 +28,7 @@ impl Model {
         if !known.is_empty() && !plan.unknown.group_versions.is_empty() {
             let entries = self.selecting.wanted.entries.iter();
             let unsure = entries.filter(|entry| plan.unknown.has_group(entry.types.group()));
-            let unsure: BTreeSet<&Place> = unsure.map(|entry| &entry.place).collect();
+            let unsure: BTreeSet<&ConfigPlace> = unsure.map(|entry| &entry.place).collect();
             problems.extend(known.iter().filter(|known| unsure.contains(&known.place)).cloned());
         }
         log_each(
@@ -129,12 +129,12 @@ fn by_key<'a>(missing: impl Iterator<Item = &'a Missing>) -> BTreeMap<Key<'a>, &
     missing.map(|missing| (missing.key(), missing)).collect()
 }
 
-fn placed(missing: &Missing) -> Option<(&Place, &Missing)> {
+fn placed(missing: &Missing) -> Option<(&ConfigPlace, &Missing)> {
     missing.place.as_ref().map(|place| (place, missing))
 }
 
 /// Logs that something is missing: at both sides, if no side is named.
-fn log_missing(Place { config, field }: &Place, missing: &Missing) {
+fn log_missing(ConfigPlace { config, field }: &ConfigPlace, missing: &Missing) {
     let meant = missing.meant.as_ref();
     log_line!(
         Warn,
@@ -273,8 +273,8 @@ fn serves(SideKinds { discovery: side, kinds }: &SideKinds<'_>, missing: &Missin
 
 /// Writes the first lines of each config, and passes the number of those that have no line.
 pub(super) fn log_each<'a, T>(
-    news: impl Iterator<Item = (&'a Place, T)>,
-    mut line: impl FnMut(&Place, T),
+    news: impl Iterator<Item = (&'a ConfigPlace, T)>,
+    mut line: impl FnMut(&ConfigPlace, T),
     mut sum: impl FnMut(&str, usize),
 ) {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -322,7 +322,7 @@ mod tests {
             group: "g".into(),
             version: version.into(),
             resource: resource.into(),
-            place: Some(Place {
+            place: Some(ConfigPlace {
                 config: "SyncerConfig//c".into(),
                 field: "clusterScope[0]".into(),
             }),
@@ -372,11 +372,11 @@ mod tests {
 
     #[test]
     fn a_config_has_few_lines_however_much_is_wrong_in_it() {
-        let place = |config: &str, index: usize| Place {
+        let place = |config: &str, index: usize| ConfigPlace {
             config: config.into(),
             field: format!("upsync[{index}]"),
         };
-        let mut places: Vec<Place> = (0..12_000).map(|index| place("many", index)).collect();
+        let mut places: Vec<ConfigPlace> = (0..12_000).map(|index| place("many", index)).collect();
         places.push(place("one", 0));
         places.extend((0..LINES).map(|index| place("few", index)));
         let (mut lines, mut sums) = (Vec::new(), Vec::new());

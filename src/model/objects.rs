@@ -58,7 +58,7 @@ impl Model {
         });
         let direction = state.plan.direction;
         self.namespace_may_be_gone(type_id, &meta.object_name());
-        self.more_are_doomed(direction, gone.len());
+        self.more_pending_deletes(direction, gone.len());
         for name in gone.iter().chain(&others) {
             self.origin_of_finished_is_gone(type_id, name, &meta.uid);
         }
@@ -139,7 +139,7 @@ impl Model {
         &mut self,
         type_id: TypeId,
         name: &ObjectName,
-        list: super::Generation,
+        list: super::ListEpoch,
         object: &Parsed<'_>,
     ) -> Result<(), Error> {
         let meta = &object.meta;
@@ -294,7 +294,7 @@ impl Model {
         &mut self,
         type_id: TypeId,
         name: &ObjectName,
-        list: Option<super::Generation>,
+        list: Option<super::ListEpoch>,
         object: &Parsed<'_>,
         whole: bool,
     ) -> Result<(), Error> {
@@ -356,7 +356,7 @@ impl Model {
 
     /// Copies of ours that turned up after the beginning of the lists that would have named their origins. By these
     /// lists the origins are gone, but whatever made the copies may have seen newer ones. A worker asks for each, and
-    /// those whose origins are really gone count as doomed from then on.
+    /// those whose origins are really gone count as pending deletes from then on.
     fn judge_orphans(&mut self, type_id: TypeId, names: impl IntoIterator<Item = ObjectName>) {
         let mut unread = false;
         for name in names {
@@ -367,13 +367,13 @@ impl Model {
                 continue;
             }
             if state.plan.gone_at_origin {
-                state.inventory.suspect(&name);
+                state.inventory.cannot_verify(&name);
                 self.enqueue(type_id, name, None);
                 continue;
             }
             match state.origin_source(&name).and_then(|id| self.sources.get(&id)) {
                 Some(source) if source.list != 0 => {
-                    state.inventory.suspect(&name);
+                    state.inventory.cannot_verify(&name);
                     // A list that is under way may name it yet.
                     if !source.listing {
                         self.enqueue(type_id, name, None);
@@ -468,7 +468,7 @@ impl Model {
         let direction = state.plan.direction;
         // One type that cannot be read says nothing about the others.
         if error.is_unreachable()
-            || self.guard.held_of(&state.plan) == Held::WithoutPermit && state.inventory.has_doomed()
+            || self.guard.held_of(&state.plan) == Held::WithoutPermit && state.inventory.has_pending_delete()
         {
             self.origins_are_unsteady(direction);
         }
@@ -480,10 +480,10 @@ impl Model {
         };
         let (scope, list) = (source.reading.scope.clone(), source.list);
         let (direction, missing) = (state.plan.direction, state.origins_listed(&scope, list));
-        let doomed = missing.iter().filter(|name| state.inventory.is_doomed(name)).count();
+        let pending = missing.iter().filter(|name| state.inventory.is_retiring(name)).count();
         self.origins_of_finished_listed(type_id, &scope, list);
         self.compare_with_missing(id, type_id, &missing);
-        self.more_are_doomed(direction, doomed);
+        self.more_pending_deletes(direction, pending);
         for name in missing {
             self.enqueue(type_id, name, None);
         }

@@ -10,7 +10,7 @@ use super::effect::Known;
 use super::guard::Reason;
 use super::inventory::LeftOpen;
 use super::timers::LASTING;
-use super::{Done, Effect, Generation, Key, Model, TypeId};
+use super::{Done, Effect, Key, ListEpoch, Model, TypeId};
 use crate::plan::{Direction, Selection};
 use crate::report::Subject;
 use crate::side::Side;
@@ -24,7 +24,7 @@ const NAME_TAKEN_WAIT: Duration = Duration::from_secs(600);
 const STRAY_WAIT: Duration = Duration::from_secs(600);
 
 impl Model {
-    pub(super) fn worked(&mut self, key: &Key, done: Done) {
+    pub(super) fn on_worked(&mut self, key: &Key, done: Done) {
         let success = matches!(done, Done::Object(Ok(_)) | Done::Status(Ok(_)));
         let list = self.workers.end(key, success, self.now);
         let verdict = match done {
@@ -47,7 +47,7 @@ impl Model {
         }
     }
 
-    fn succeeded(&mut self, key: &Key, outcome: &Outcome, list: Generation) -> queue::Done<Side> {
+    fn succeeded(&mut self, key: &Key, outcome: &Outcome, list: ListEpoch) -> queue::Done<Side> {
         let Key { type_id, name, .. } = key;
         let Some(state) = self.types.get_mut(type_id) else {
             return queue::Done::Finished;
@@ -195,7 +195,7 @@ impl Model {
     /// Takes in what a worker has brought to an end. Returns whether it is to be done again, and whether it was a copy
     /// that nothing waits for and whose end nothing reports: one without its label that is being deleted. `list` is
     /// what it began with.
-    fn settle(&mut self, key: &Key, copy_at: &ObjectName, outcome: &Outcome, list: Generation) -> (bool, bool) {
+    fn settle(&mut self, key: &Key, copy_at: &ObjectName, outcome: &Outcome, list: ListEpoch) -> (bool, bool) {
         let Key { type_id, name, .. } = key;
         let Some(state) = self.types.get_mut(type_id) else {
             return (false, false);
@@ -316,7 +316,7 @@ impl Model {
             return queue::Done::Retry(None);
         }
         if state.inventory.found_absent(&key.name) {
-            self.more_are_doomed(direction, 1);
+            self.more_pending_deletes(direction, 1);
         }
         queue::Done::Again
     }

@@ -243,7 +243,7 @@ impl Model {
         self.timers.set(Timer::Record, self.now);
     }
 
-    pub(super) fn recorded(&mut self, result: Result<Box<Kept>, Error>, is_read: bool) {
+    pub(super) fn on_record(&mut self, result: Result<Box<Kept>, Error>, is_read: bool) {
         self.timers.ends(Timer::Record);
         let before = (self.record.saved.clone(), self.record.refused);
         match result {

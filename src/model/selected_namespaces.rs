@@ -12,7 +12,7 @@ use kube_lite::{Error, ObjectName};
 use super::news::log_each;
 use super::timers::Timer;
 use super::{Model, Request, TypeId, TypeState};
-use crate::plan::{Direction, Place};
+use crate::plan::{ConfigPlace, Direction};
 use crate::side::Side;
 
 /// The wait before the hub is asked for a namespace: what is applied together with the config, and what is being listed,
@@ -25,7 +25,7 @@ const AT_ONCE: usize = 50;
 #[derive(Default)]
 pub(super) struct SelectedNamespaces {
     /// All, each with the first place that names it.
-    selected: BTreeMap<String, Place>,
+    selected: BTreeMap<String, ConfigPlace>,
     /// Those of which it has to be found out whether the hub has them.
     open: BTreeSet<String>,
     /// Those that the hub lacks, which was logged.
@@ -38,7 +38,10 @@ impl SelectedNamespaces {
         self.lacking.len()
     }
 
-    fn placed<'a>(&'a self, names: impl IntoIterator<Item = &'a String>) -> impl Iterator<Item = (&'a Place, &'a str)> {
+    fn placed<'a>(
+        &'a self,
+        names: impl IntoIterator<Item = &'a String>,
+    ) -> impl Iterator<Item = (&'a ConfigPlace, &'a str)> {
         let placed = |name: &'a String| Some((self.selected.get(name)?, name.as_str()));
         names.into_iter().filter_map(placed)
     }
@@ -46,7 +49,7 @@ impl SelectedNamespaces {
 
 impl Model {
     /// The configs select these from now on.
-    pub(super) fn note_selected_namespaces(&mut self, selected: BTreeMap<String, Place>) {
+    pub(super) fn note_selected_namespaces(&mut self, selected: BTreeMap<String, ConfigPlace>) {
         let known = &mut self.selected_namespaces;
         let of_before = std::mem::replace(&mut known.selected, selected);
         let is_selected = |name: &String| known.selected.contains_key(name);
@@ -118,7 +121,7 @@ impl Model {
     }
 
     /// The hub has answered.
-    pub(super) fn namespaces_are_found(&mut self, found: Vec<(String, Result<bool, Error>)>) {
+    pub(super) fn on_namespaces_found(&mut self, found: Vec<(String, Result<bool, Error>)>) {
         let timer = Timer::SelectedNamespaces;
         self.timers.ends(timer);
         if self.take_in_namespaces(found) {
@@ -192,7 +195,7 @@ fn is_of_hub(state: &TypeState) -> bool {
     state.plan.direction == Direction::Down && state.plan.at_hub.stands_for("", "namespaces")
 }
 
-fn log_lacking<'a>(names: impl Iterator<Item = (&'a Place, &'a str)>) {
+fn log_lacking<'a>(names: impl Iterator<Item = (&'a ConfigPlace, &'a str)>) {
     log_each(
         names,
         |place, name| {
@@ -220,7 +223,7 @@ fn log_lacking<'a>(names: impl Iterator<Item = (&'a Place, &'a str)>) {
     );
 }
 
-fn log_found<'a>(names: impl Iterator<Item = (&'a Place, &'a str)>) {
+fn log_found<'a>(names: impl Iterator<Item = (&'a ConfigPlace, &'a str)>) {
     log_each(
         names,
         |_, name| {

@@ -8,7 +8,7 @@ use kube_lite::{Error, ObjectName, Scope};
 use tokio::time::Instant;
 
 use super::config_kind::ConfigKind;
-use super::inventory::Generation;
+use super::inventory::ListEpoch;
 use super::{Effect, Model, TypeId};
 use crate::plan::{Direction, Selector};
 use crate::report::{Subject, Topic};
@@ -62,7 +62,7 @@ pub(super) struct SourceState {
     pub(super) feed: Feed,
     pub(super) reading: Reading,
     /// The list that is under way or was the last.
-    pub(super) list: Generation,
+    pub(super) list: ListEpoch,
     /// A list is under way.
     pub(super) listing: bool,
     /// What that list covers.
@@ -72,7 +72,7 @@ pub(super) struct SourceState {
     /// It has reported that it cannot read, and not since then that it can.
     pub(super) fails: bool,
     /// The last list in which, or after which, it has reported an object without readable metadata; 0 for none.
-    pub(super) unreadable_in: Generation,
+    pub(super) unreadable_in: ListEpoch,
     /// The version that the server is known to have reached before this source began.
     pub(super) known: u64,
     /// The version up to which it has reported everything: that of its last complete list, or of what its watch has

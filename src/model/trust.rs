@@ -121,7 +121,7 @@ impl Model {
         let Some(cluster) = identity.present().map(origin_hash) else {
             return;
         };
-        let (from, to) = (state.inventory.newest_doomed(missing, cluster), source.reached);
+        let (from, to) = (state.inventory.newest_pending_delete(missing, cluster), source.reached);
         let is_news = to != 0 && to < from && source.known < from;
         if !is_news || identity.confirms(&Doubt::Older { from, to }) {
             return;
@@ -301,7 +301,7 @@ impl Model {
     }
 
     /// A side was asked which cluster it is. True if it is the right one again, after another.
-    pub(super) fn identified(&mut self, side: Side, result: Result<Option<String>, Error>) -> bool {
+    pub(super) fn on_identity(&mut self, side: Side, result: Result<Option<String>, Error>) -> bool {
         let timer = Timer::Identity(side);
         self.timers.ends(timer);
         let subject = Subject::Thing(side, Topic::Identity, "Namespace//kube-system".to_owned());

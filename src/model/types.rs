@@ -389,7 +389,7 @@ impl TypeState {
     }
 
     /// The objects with a copy of ours that a complete list of origins in `scope` did not name.
-    pub(super) fn origins_listed(&mut self, scope: &Scope, list: super::Generation) -> Vec<ObjectName> {
+    pub(super) fn origins_listed(&mut self, scope: &Scope, list: super::ListEpoch) -> Vec<ObjectName> {
         let (former_copies, plan) = (&self.former_copies, &self.plan);
         let covers = |name: &ObjectName| {
             let origin = former_copies.get(name).cloned();

@@ -11,7 +11,7 @@ use super::inventory::{Held, Inventory, Link};
 use super::sources::SourceState;
 use super::timers::Timer;
 use super::workers::HELD_BACK;
-use super::{AtHand, Effect, Generation, Key, Model, Request, Task, TypeId, TypeState};
+use super::{AtHand, Effect, Key, ListEpoch, Model, Request, Task, TypeId, TypeState};
 use crate::plan::Direction;
 use crate::sync::job::Job;
 use crate::sync::ownership::is_protected_namespace;
@@ -135,9 +135,9 @@ impl Model {
             return false;
         };
         let direction = state.plan.direction;
-        let doomed = key.task == Task::Object && state.inventory.is_doomed(&key.name);
+        let pending = key.task == Task::Object && state.inventory.is_retiring(&key.name);
         direction == Direction::Up && self.is_being_cleared(key.name.namespace())
-            || doomed && {
+            || pending && {
                 let all_listed = *all_listed.get_or_insert_with(|| self.all_listed());
                 self.may_have_to_be_held(key, direction, all_listed)
             }
@@ -166,7 +166,7 @@ impl Model {
     }
 
     /// The list of the source that reports the origin, if it is complete; otherwise 0.
-    fn complete_list(&self, key: &Key) -> Generation {
+    fn complete_list(&self, key: &Key) -> ListEpoch {
         let state = self.types.get(&key.type_id);
         let source = state.and_then(|state| self.sources.get(&state.origin_source(&key.name)?));
         source.filter(|source| !source.listing).map_or(0, |source| source.list)
@@ -203,8 +203,8 @@ impl Model {
     fn job(&mut self, key: &Key, at_hand: Option<AtHand>) -> Option<Job> {
         let state = self.types.get(&key.type_id)?;
         let direction = state.plan.direction;
-        let doomed = state.inventory.is_doomed(&key.name);
-        let is_held = doomed && !self.may_delete(key, direction);
+        let pending = state.inventory.is_retiring(&key.name);
+        let is_held = pending && !self.may_delete(key, direction);
         let state = self.types.get(&key.type_id)?;
         if is_held && !state.inventory.get(&key.name).is_some_and(Link::is_lost) {
             return None;
@@ -230,7 +230,7 @@ impl Model {
         let is_namespace = copy_at.resource.stands_for("", "namespaces");
         Some(Job {
             direction,
-            may_delete: doomed && !is_held,
+            may_delete: pending && !is_held,
             is_held,
             may_cascade,
             deletes_are_held,
@@ -247,7 +247,7 @@ impl Model {
             origin_seen_at: record.origin_version,
             origin_unnamed: if record.origin_list() == 0 { must_name } else { 0 },
             read_first: record.needs_read(),
-            suspect: record.is_doubtful(),
+            unverified: record.is_unverified(),
             unread: record.unread(),
             finished_origin,
             protected: is_namespace && is_protected_namespace(&copy_at.name.name, own),

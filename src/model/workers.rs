@@ -19,7 +19,7 @@ use std::time::Duration;
 use kube_lite::Within;
 use tokio::time::Instant;
 
-use super::{Generation, Key, TypeId, WORK_BYTES};
+use super::{Key, ListEpoch, TypeId, WORK_BYTES};
 
 /// What takes longer than this is slow.
 pub(super) const SLOW: Duration = Duration::from_secs(5);
@@ -85,7 +85,7 @@ struct Running {
     /// Bytes of the body that it was given.
     payload: usize,
     /// The list of origins that was complete when it began.
-    list: Generation,
+    list: ListEpoch,
     slow: bool,
 }
 
@@ -100,7 +100,7 @@ impl Workers {
 
     /// A worker begins with a key. What it finds of the origin may be as old as this moment: `list` is the complete
     /// list of origins that would have named it; 0 if there is none, or another one is under way.
-    pub(super) fn begin(&mut self, key: &Key, first: bool, payload: usize, list: Generation, now: Instant) {
+    pub(super) fn begin(&mut self, key: &Key, first: bool, payload: usize, list: ListEpoch, now: Instant) {
         let running = Running {
             since: now,
             first,
@@ -113,7 +113,7 @@ impl Workers {
 
     /// It has ended; with `success`, its scopes are not slow any more, if this key was not. Returns the list that it
     /// began with.
-    pub(super) fn end(&mut self, key: &Key, success: bool, now: Instant) -> Generation {
+    pub(super) fn end(&mut self, key: &Key, success: bool, now: Instant) -> ListEpoch {
         self.mark_slow(now);
         let ended = self.running.remove(key);
         let was_slow = ended.as_ref().is_none_or(|running| running.slow);

@@ -41,20 +41,20 @@ pub(crate) use steps::many as steps_are_taken;
 #[cfg(test)]
 pub(crate) use steps::taken as steps_taken;
 pub(crate) use steps::{Sliced, pause};
-pub use wanted::{Conversions, Origins, Place, SyncedType, Types, Wanted};
+pub use wanted::{ConfigPlace, Conversions, Origins, SyncedType, Types, Wanted};
 
 /// Something in a config that cannot be followed. The rest of the config is followed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     /// Where.
-    pub place: Place,
+    pub place: ConfigPlace,
     /// What is wrong and what follows.
     pub message: String,
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { config, field } = &self.place;
+        let ConfigPlace { config, field } = &self.place;
         write!(f, "{config} spec.{field}: {}", self.message)
     }
 }

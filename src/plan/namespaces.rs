@@ -6,11 +6,11 @@ use std::rc::Rc;
 use super::names::ALL;
 use super::wanted::{Entry, Objects, Types};
 use super::without_namespace::is_of_namespaces;
-use super::{Direction, Names, Place, Plan, Wanted, steps};
+use super::{ConfigPlace, Direction, Names, Plan, Wanted, steps};
 
 impl Plan {
     /// Namespaces that the hub must have for what the configs select of it, each with the first place that names it.
-    pub(super) async fn namespaces_at_hub(&self, wanted: &Wanted) -> BTreeMap<String, Place> {
+    pub(super) async fn namespaces_at_hub(&self, wanted: &Wanted) -> BTreeMap<String, ConfigPlace> {
         let known = Known::of(self, wanted).await;
         let (mut found, mut seen) = (BTreeMap::new(), BTreeSet::new());
         let down = wanted.entries.iter().filter(|entry| entry.direction == Direction::Down);

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use kube_lite::discovery::{GroupVersion, ServedResource};
 use kube_lite::{ObjectName, ResourceType, qualified};
 
-use super::{Direction, Naming, Place, Problem, Selector, SyncedType};
+use super::{ConfigPlace, Direction, Naming, Problem, Selector, SyncedType};
 use crate::side::Side;
 
 /// What to sync now.
@@ -34,7 +34,7 @@ pub struct Plan {
     /// were denied.
     pub denied: BTreeMap<String, String>,
     /// Namespaces that the hub must have for what the configs select of it, each with the first place that names it.
-    pub namespaces: BTreeMap<String, Place>,
+    pub namespaces: BTreeMap<String, ConfigPlace>,
 }
 
 /// A direction, and a resource by group and plural on each side: what identifies a type in the plan.
@@ -107,7 +107,7 @@ pub struct TypePlan {
     /// The origin's side does not serve it: its origins are gone, if that side says so repeatedly.
     pub gone_at_origin: bool,
     /// The first place that asks for it, if the origin's side stores it at another version, which may have more fields.
-    pub not_stored: Option<Place>,
+    pub not_stored: Option<ConfigPlace>,
     /// Where the status of hub objects is written.
     pub status: Option<StatusPath>,
 }
@@ -169,7 +169,7 @@ pub struct Missing {
     /// Plural of the resource, or its kind if the plural is not known; `*` for all of the group.
     pub resource: String,
     /// The place that asks for it, the first of its config; absent for a type that is only retained.
-    pub place: Option<Place>,
+    pub place: Option<ConfigPlace>,
     /// How far it is missing.
     pub absence: Absence,
     /// What may be meant instead, as far as the sides are known.

@@ -27,7 +27,7 @@ use super::planned::{Absence, Missing, Pair, Plan, TypePlan, is_stored_elsewhere
 use super::selector::{Layer, Shared};
 use super::steps::Sliced;
 use super::wanted::{Entry, Objects, Types, Wanted};
-use super::{Direction, Filter, Names, Place, Problem, Selector, steps};
+use super::{ConfigPlace, Direction, Filter, Names, Problem, Selector, steps};
 use crate::side::Side;
 
 impl Plan {
@@ -103,11 +103,11 @@ struct Draft<'a> {
     /// What entries select of all of its group is in the selection.
     has_all_of_group: bool,
     naming: Rc<Naming>,
-    places: Vec<&'a Place>,
+    places: Vec<&'a ConfigPlace>,
 }
 
 impl<'a> Draft<'a> {
-    fn is_at(&mut self, place: &'a Place) {
+    fn is_at(&mut self, place: &'a ConfigPlace) {
         if self.places.last() != Some(&place) {
             self.places.push(place);
         }
@@ -407,7 +407,7 @@ impl<'a> Resolver<'a> {
         side: Side,
         direction: Direction,
         what: [T; 3],
-        place: Option<&'a Place>,
+        place: Option<&'a ConfigPlace>,
     ) -> &mut Missing {
         steps::one();
         let what = what.map(Into::into);
@@ -446,7 +446,7 @@ impl<'a> Resolver<'a> {
 
     /// Notes that a type cannot be synced since scope or kind differ between the sides. Either side may change that, so
     /// both are asked for it again.
-    fn differ(&mut self, direction: Direction, origin: &ResourceType, copy: &ResourceType, places: &[&'a Place]) {
+    fn differ(&mut self, direction: Direction, origin: &ResourceType, copy: &ResourceType, places: &[&'a ConfigPlace]) {
         let scope = |namespaced| if namespaced { "namespaced" } else { "cluster-scoped" };
         let why = format!(
             "{} is a {} {} at the origin's side and a {} {} at the copy's side; the entry is not synced",
@@ -472,7 +472,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn problem(&mut self, place: &Place, message: &str) {
+    fn problem(&mut self, place: &ConfigPlace, message: &str) {
         let problem = Problem {
             place: place.clone(),
             message: message.to_owned(),

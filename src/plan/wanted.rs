@@ -44,7 +44,7 @@ pub struct Entry {
     /// Which objects.
     pub objects: Objects,
     /// Its place in the config.
-    pub place: Place,
+    pub place: ConfigPlace,
 }
 
 /// The types of an entry, in its config's words.
@@ -126,7 +126,7 @@ impl Objects {
 
 /// A place in a config.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct ConfigPlace {
     /// The config as `Kind//name`.
     pub config: Rc<str>,
     /// The field in its spec, `namespacedObjects[0]`.

@@ -4,11 +4,11 @@
 
 use super::names::ALL;
 use super::wanted::{Objects, Triple, Types};
-use super::{Direction, Names, Place, Wanted};
+use super::{ConfigPlace, Direction, Names, Wanted};
 
 impl Wanted {
     /// The first place that selects objects in this namespace, if nothing selects the namespace itself.
-    pub fn without_namespace(&self, namespace: &str) -> Option<&Place> {
+    pub fn without_namespace(&self, namespace: &str) -> Option<&ConfigPlace> {
         let mut down = self.entries.iter().filter(|entry| entry.direction == Direction::Down);
         let is_it = |object: &Triple| object.group.is_empty() && object.kind == "Namespace" && object.name == namespace;
         let converted = self.conversions.iter().any(|conversion| is_it(&conversion.edge));

@@ -28,7 +28,7 @@ use kube_lite::logging::{Maybe, log_line};
 use kube_lite::{Cluster, Credentials, Error};
 
 use self::notice::{Notice, Notices};
-use self::plan::{LOOK, Now, Plan, Step, Tries};
+use self::plan::{LOOK, Now, Plan, RenewalStep, Tries};
 use crate::side::Side;
 
 /// What is needed to renew and watch the credentials. Cheap to clone.
@@ -94,8 +94,8 @@ impl Renewal {
         self.plan.meet(token, fastrand::f64());
         let wait = self.keep_token(&keep, claims).await;
         match self.plan.next(claims, &self.setup.hub.standing(), self.now()) {
-            Step::Wait(other) => wait.min(other),
-            Step::Renew => {
+            RenewalStep::Wait(other) => wait.min(other),
+            RenewalStep::Renew => {
                 self.renew(&keep, claims).await;
                 Duration::ZERO
             }

@@ -34,7 +34,7 @@ pub(super) struct Now {
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum RenewalStep {
     /// Nothing for so long.
     Wait(Duration),
     Renew,
@@ -100,9 +100,9 @@ impl Plan {
     }
 
     /// What is to be done about the token with these claims.
-    pub(super) fn next(&self, claims: &Claims, hub: &Standing, now: Now) -> Step {
+    pub(super) fn next(&self, claims: &Claims, hub: &Standing, now: Now) -> RenewalStep {
         let Some(ends) = claims.ends else {
-            return Step::Wait(LOOK);
+            return RenewalStep::Wait(LOOK);
         };
         let life = Duration::from_secs(ends.saturating_sub(claims.issued));
         let age = match self.came {
@@ -111,15 +111,15 @@ impl Plan {
         };
         let left = life.mul_f64(self.part).saturating_sub(age);
         if !left.is_zero() {
-            return Step::Wait(left.min(LOOK));
+            return RenewalStep::Wait(left.min(LOOK));
         }
         // If the credentials are refused, there is no new token either.
         if !hub.answers || !hub.accepts_credentials {
-            return Step::Wait(AWAY);
+            return RenewalStep::Wait(AWAY);
         }
         match self.tries.wait(now.at) {
-            Duration::ZERO => Step::Renew,
-            wait => Step::Wait(wait.min(LOOK)),
+            Duration::ZERO => RenewalStep::Renew,
+            wait => RenewalStep::Wait(wait.min(LOOK)),
         }
     }
 }
@@ -192,19 +192,19 @@ mod tests {
     async fn a_token_is_renewed_at_half_of_its_life() {
         let seconds = Duration::from_secs;
         for (jitter, life, wall, hub, expected) in [
-            (0.5, 100 * HOUR, 0, THERE, Step::Wait(LOOK)),
-            (0.5, 100 * HOUR, 50 * HOUR - 1, THERE, Step::Wait(seconds(1))),
-            (0.5, 100 * HOUR, 50 * HOUR, THERE, Step::Renew),
+            (0.5, 100 * HOUR, 0, THERE, RenewalStep::Wait(LOOK)),
+            (0.5, 100 * HOUR, 50 * HOUR - 1, THERE, RenewalStep::Wait(seconds(1))),
+            (0.5, 100 * HOUR, 50 * HOUR, THERE, RenewalStep::Renew),
             // Spread from 45 to 55 of a hundred.
-            (0.0, 100 * HOUR, 45 * HOUR, THERE, Step::Renew),
-            (1.0, 100 * HOUR, 55 * HOUR - 1, THERE, Step::Wait(seconds(1))),
-            (1.0, 100 * HOUR, 55 * HOUR, THERE, Step::Renew),
+            (0.0, 100 * HOUR, 45 * HOUR, THERE, RenewalStep::Renew),
+            (1.0, 100 * HOUR, 55 * HOUR - 1, THERE, RenewalStep::Wait(seconds(1))),
+            (1.0, 100 * HOUR, 55 * HOUR, THERE, RenewalStep::Renew),
             // A short one: it is not slept through.
-            (0.5, 30, 0, THERE, Step::Wait(seconds(15))),
+            (0.5, 30, 0, THERE, RenewalStep::Wait(seconds(15))),
             // It may be tried for as long as it lives, and after that.
-            (0.5, 100 * HOUR, 500 * HOUR, THERE, Step::Renew),
-            (0.5, 100 * HOUR, 60 * HOUR, (false, true), Step::Wait(AWAY)),
-            (0.5, 100 * HOUR, 60 * HOUR, (true, false), Step::Wait(AWAY)),
+            (0.5, 100 * HOUR, 500 * HOUR, THERE, RenewalStep::Renew),
+            (0.5, 100 * HOUR, 60 * HOUR, (false, true), RenewalStep::Wait(AWAY)),
+            (0.5, 100 * HOUR, 60 * HOUR, (true, false), RenewalStep::Wait(AWAY)),
         ] {
             let mut plan = Plan::default();
             plan.meet(&secret("t"), jitter);
@@ -231,16 +231,22 @@ mod tests {
         // 1970 by a board without a battery: it waits until the clock is set.
         plan.meet(&secret("old"), 0.5);
         let old = claims(1000 * HOUR, 1100 * HOUR);
-        assert_eq!(plan.next(&old, &hub, now(0, 0)), Step::Wait(LOOK));
+        assert_eq!(plan.next(&old, &hub, now(0, 0)), RenewalStep::Wait(LOOK));
         // 2100: the old one seems to have ended, and so does the new one.
-        assert_eq!(plan.next(&old, &hub, now(1_000_000 * HOUR, 0)), Step::Renew);
+        assert_eq!(plan.next(&old, &hub, now(1_000_000 * HOUR, 0)), RenewalStep::Renew);
         plan.comes(&secret("new"), start, 0.5);
         plan.meet(&secret("new"), 0.1);
-        assert_eq!(plan.next(&old, &hub, now(1_000_000 * HOUR, 1)), Step::Wait(LOOK));
-        assert_eq!(plan.next(&old, &hub, now(1_000_000 * HOUR, 50 * HOUR)), Step::Renew);
+        assert_eq!(plan.next(&old, &hub, now(1_000_000 * HOUR, 1)), RenewalStep::Wait(LOOK));
+        assert_eq!(
+            plan.next(&old, &hub, now(1_000_000 * HOUR, 50 * HOUR)),
+            RenewalStep::Renew
+        );
         // Somebody else's token again.
         plan.meet(&secret("rotated"), 0.5);
-        assert_eq!(plan.next(&old, &hub, now(1000 * HOUR, 60 * HOUR)), Step::Wait(LOOK));
+        assert_eq!(
+            plan.next(&old, &hub, now(1000 * HOUR, 60 * HOUR)),
+            RenewalStep::Wait(LOOK)
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -255,11 +261,11 @@ mod tests {
                 at,
             };
             match plan.next(&old, &hub, now) {
-                Step::Renew => {
+                RenewalStep::Renew => {
                     assert_eq!(plan.tries.fail(at, 1.0), tries == 0, "it is logged once");
                     tries += 1;
                 }
-                Step::Wait(wait) => at += wait,
+                RenewalStep::Wait(wait) => at += wait,
             }
         }
         assert!((50..60).contains(&tries), "{tries} in a day");

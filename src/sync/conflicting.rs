@@ -114,8 +114,9 @@ async fn read(copies: &Cluster, job: &Job, version: &str) -> Result<Option<Bytes
     };
     let meta = Meta::of(name, &copy)?;
     // One with our mark alone would count as ours once a syncer is among its managers.
-    let is_doubtful = job.copy_of(&meta).state == CopyState::Foreign && meta.is_copy_of(job.direction, &resource.kind);
-    Ok((meta.resource_version == version && !is_doubtful).then_some(copy))
+    let may_be_anothers =
+        job.copy_of(&meta).state == CopyState::Foreign && meta.is_copy_of(job.direction, &resource.kind);
+    Ok((meta.resource_version == version && !may_be_anothers).then_some(copy))
 }
 
 struct Taking<'a> {

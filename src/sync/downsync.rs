@@ -66,7 +66,7 @@ pub fn decide(whole: bool, create_only: bool, copy: Copy) -> Action {
 }
 
 /// What is in the copy's place.
-struct Standing {
+struct InPlace {
     copy: Copy,
     /// At which resource version that was; absent if it is not known.
     version: Option<String>,
@@ -76,7 +76,7 @@ struct Standing {
     other_origin: Option<String>,
 }
 
-impl Standing {
+impl InPlace {
     /// As it was last seen.
     fn known(job: &Job) -> Self {
         let version = match job.copy.state {
@@ -106,18 +106,18 @@ impl Standing {
 
 /// Makes the copy what the hub wants.
 pub(super) async fn bring(hub: &Cluster, edge: &Rc<Cluster>, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
-    let mut standing = Standing::known(job);
+    let mut in_place = InPlace::known(job);
     let mut reads = 0;
     let mut may_need_namespace = !job.namespace_refused;
     loop {
-        let copy = standing.copy;
+        let copy = in_place.copy;
         let brought = match decide(job.selection.is_whole(), desired.create_only, copy) {
             Action::Apply { .. } if copy.state == CopyState::Absent && job.has_finished(desired) => {
                 Ok(left(Why::Finished))
             }
-            Action::Apply { adopted } => apply(hub, edge, job, desired, (&standing, adopted)).await,
+            Action::Apply { adopted } => apply(hub, edge, job, desired, (&in_place, adopted)).await,
             Action::MarkCreateOnly => mark_create_only(edge, job).await.map_err(failed(Side::Edge, "marking")),
-            Action::Conflict => Ok(done(in_its_place(copy, standing.sync_target.take()), None)),
+            Action::Conflict => Ok(done(in_its_place(copy, in_place.sync_target.take()), None)),
             Action::Leave(why) => Ok(left(why)),
         };
         let has_changed = match &brought {
@@ -136,8 +136,8 @@ pub(super) async fn bring(hub: &Cluster, edge: &Rc<Cluster>, job: &Job, desired:
             return brought;
         }
         reads += 1;
-        standing = Standing::now(edge, job, desired).await?;
-        if let Some(others) = standing.other_origin {
+        in_place = InPlace::now(edge, job, desired).await?;
+        if let Some(others) = in_place.other_origin {
             return Ok(left(Why::NameTaken(others)));
         }
     }
@@ -166,9 +166,9 @@ async fn apply(
     edge: &Rc<Cluster>,
     job: &Job,
     desired: &Desired,
-    (standing, adopted): (&Standing, bool),
+    (in_place, adopted): (&InPlace, bool),
 ) -> Result<Outcome, Failure> {
-    let copy = standing.copy;
+    let copy = in_place.copy;
     let may_go = is_ours_alone(copy);
     // Its origin was deleted, and this is another one, which has to run again or has values that no update can set.
     let is_another = may_go && desired.is_another_than(copy);
@@ -181,7 +181,7 @@ async fn apply(
     }
     let left = left_to_others::without_it(hub, edge, job, desired, copy).await?;
     let applied = left.as_ref().unwrap_or(desired);
-    match write(edge, job, applied, standing, adopted).await {
+    match write(edge, job, applied, in_place, adopted).await {
         Err(refusal) => match Replacing::after(&refusal, is_another, job, desired).filter(|_| may_go) {
             Some(why) => replace(hub, edge, job, desired, why).await,
             None => Err(failed(Side::Edge, "applying")(refusal)),
@@ -209,20 +209,20 @@ async fn write(
     edge: &Cluster,
     job: &Job,
     desired: &Desired,
-    standing: &Standing,
+    in_place: &InPlace,
     adopted: bool,
 ) -> Result<Outcome, Error> {
-    let source = job.source_mark(desired, standing.copy);
+    let source = job.source_mark(desired, in_place.copy);
     let marks = |adopted| Marks {
         adopted,
         at_version: None,
         source: source.as_deref(),
     };
-    let at = (standing.copy, standing.version.as_deref());
+    let at = (in_place.copy, in_place.version.as_deref());
     let (mut object, created) = apply_at(edge, job, desired, at, marks(adopted)).await?;
     let change = if created {
         Change::Created
-    } else if adopted && standing.copy.state == CopyState::Foreign {
+    } else if adopted && in_place.copy.state == CopyState::Foreign {
         Change::Adopted
     } else {
         Change::Updated

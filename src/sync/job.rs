@@ -95,7 +95,7 @@ pub struct Job {
     /// earlier write may have taken effect without an answer. It is read first.
     pub read_first: bool,
     /// It is not known whether there is an origin.
-    pub suspect: bool,
+    pub unverified: bool,
     /// It is a namespace that is never deleted.
     pub protected: bool,
     /// The edge's owner does not allow that the namespace of the copy is made for it.

@@ -37,7 +37,7 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
             there => Ok(done(HeldFor::StillThere, there)),
         };
     }
-    if job.selection == Selection::None && job.read_first && !job.may_delete && !job.suspect {
+    if job.selection == Selection::None && job.read_first && !job.may_delete && !job.unverified {
         let hidden = read_unlabelled(copies, &job).await;
         return hidden.map_err(failed(Side::of(copies), "reading"));
     }

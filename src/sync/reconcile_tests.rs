@@ -47,7 +47,7 @@ pub(in crate::sync) fn job() -> Job {
         origin_seen_at: 0,
         origin_unnamed: 0,
         read_first: false,
-        suspect: false,
+        unverified: false,
         protected: false,
         namespace_refused: false,
         identity: Rc::default(),
@@ -124,14 +124,14 @@ async fn an_unselected_copy_of_which_it_is_not_known_whether_it_has_an_origin_is
     ] {
         let (hub, _) = scripted(Side::Hub, &[answer]);
         let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY)]);
-        let suspect = Job {
+        let unverified = Job {
             selection: Selection::None,
             read_first: true,
-            suspect: true,
+            unverified: true,
             may_delete: false,
             ..job()
         };
-        assert_eq!(reconcile(&hub, &edge, suspect).await.unwrap().ending, change);
+        assert_eq!(reconcile(&hub, &edge, unverified).await.unwrap().ending, change);
         assert_eq!(asked.borrow().len(), 1, "the copy may be gone, too");
     }
 }

@@ -241,7 +241,7 @@ async fn bind(candidates: &[SocketAddr]) -> io::Result<TcpListener> {
 /// Answers for as long as it is polled; `clock` gives the time since 1970, `standby` the figures while another one leads.
 /// Needs a tokio `LocalSet`.
 pub async fn serve(listener: TcpListener, desk: Desk, pages: Pages, clock: fn() -> Duration, standby: fn() -> String) {
-    let mut places = Places::default();
+    let mut places = OpenConnections::default();
     let answers = Rc::new(Answers {
         desk,
         pages,
@@ -267,7 +267,7 @@ pub async fn serve(listener: TcpListener, desk: Desk, pages: Pages, clock: fn() 
                 );
             }
         });
-        places.0.push(Place {
+        places.0.push(OpenConnection {
             since: Instant::now(),
             asked,
             task: task.abort_handle(),
@@ -276,7 +276,7 @@ pub async fn serve(listener: TcpListener, desk: Desk, pages: Pages, clock: fn() 
 }
 
 /// A connection that is open.
-struct Place {
+struct OpenConnection {
     since: Instant,
     /// Its request has arrived.
     asked: Rc<Cell<bool>>,
@@ -285,9 +285,9 @@ struct Place {
 
 /// All of them, the oldest first.
 #[derive(Default)]
-struct Places(Vec<Place>);
+struct OpenConnections(Vec<OpenConnection>);
 
-impl Places {
+impl OpenConnections {
     /// Makes sure that there is a place: if all are taken, that of the oldest one without a request is freed or, if all
     /// have one, that of the oldest. If none has been there for long enough, returns when one will have been.
     fn make_room(&mut self, now: Instant) -> Result<(), Instant> {

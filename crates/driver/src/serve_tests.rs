@@ -180,11 +180,11 @@ async fn the_oldest_that_has_asked_nothing_gives_way_and_none_at_once() {
     LocalSet::new()
         .run_until(async {
             let start = Instant::now();
-            let mut places = Places::default();
+            let mut places = OpenConnections::default();
             for index in 0..CONNECTIONS {
                 assert_eq!(places.make_room(Instant::now()), Ok(()));
                 let task = spawn_local(std::future::pending::<()>());
-                places.0.push(Place {
+                places.0.push(OpenConnection {
                     since: start + Duration::from_millis(index as u64),
                     // The two oldest wait for their answers.
                     asked: Rc::new(Cell::new(index < 2)),

@@ -68,7 +68,7 @@ pub struct Shell<R: Role, P> {
 }
 
 /// Why a turn ends.
-enum End {
+enum TurnEnd {
     /// It was asked to stop.
     Stopped,
     /// What runs belongs to a state that is void now.
@@ -101,8 +101,8 @@ impl<R: Role, P: Perform<R>> Shell<R, P> {
         tokio::pin!(stop);
         loop {
             match self.turn(&mut questions, stop.as_mut()).await? {
-                End::Stopped => return Ok(self.role),
-                End::Again => self = self.again(),
+                TurnEnd::Stopped => return Ok(self.role),
+                TurnEnd::Again => self = self.again(),
             }
         }
     }
@@ -116,7 +116,7 @@ impl<R: Role, P: Perform<R>> Shell<R, P> {
         &mut self,
         questions: &mut Receiver<HealthQuery>,
         mut stop: Pin<&mut impl Future<Output = ()>>,
-    ) -> Result<End, R::Fault> {
+    ) -> Result<TurnEnd, R::Fault> {
         loop {
             self.role.advance();
             for effect in self.role.effects() {
@@ -125,7 +125,7 @@ impl<R: Role, P: Perform<R>> Shell<R, P> {
             let (due, has_room) = (self.role.next_due(), self.role.has_room());
             let event = tokio::select! {
                 biased;
-                () = &mut stop => return Ok(End::Stopped),
+                () = &mut stop => return Ok(TurnEnd::Stopped),
                 Some(question) = questions.recv() => Event::Asked(question),
                 Some(answer) = self.requests.next(), if !self.requests.are_none() => Event::Answer(answer),
                 Some(news) = self.inlets.first.recv() => self.reported(news),
@@ -134,7 +134,7 @@ impl<R: Role, P: Perform<R>> Shell<R, P> {
                 () = come_due(due.unwrap_or_else(Instant::now)), if due.is_some() => Event::Due,
             };
             if self.role.handle(event, self.sides.moment())? == Course::Again {
-                return Ok(End::Again);
+                return Ok(TurnEnd::Again);
             }
         }
     }

@@ -20,7 +20,7 @@ use kube::config::{AuthInfo, Cluster, InClusterError};
 use secrecy::{ExposeSecret as _, SecretString};
 
 pub use ends::Form;
-pub use error::{AccessError, BadField, Place};
+pub use error::{AccessError, AccessPlace, BadField};
 pub use kubeconfig::{Wanted, token_in};
 pub(super) use url::check_authority;
 
@@ -104,7 +104,7 @@ pub struct Access {
     /// token file and the CA of a pod are followed where they are used.
     pub files: Vec<PathBuf>,
     /// For messages about what is found to be wrong with it later.
-    pub place: Place,
+    pub place: AccessPlace,
     /// Where the CA of the server's certificate is or has to be written: field, entry and file.
     pub trust: String,
     /// The PEM of that CA, if it is in the kubeconfig itself.
@@ -118,7 +118,7 @@ type Loaded = (Config, Vec<PathBuf>, String, Option<Vec<u8>>);
 ///
 /// Reads files and, for a pod, the environment; makes no request.
 pub fn load(side: &str, source: &AccessSource, renewed: &Renewed) -> Result<Access, AccessError> {
-    let mut place = Place::new(side, source.to_string());
+    let mut place = AccessPlace::new(side, source.to_string());
     let loaded = match source {
         AccessSource::Kubeconfig { path, context, flags } => {
             let wanted = Wanted {
@@ -133,7 +133,7 @@ pub fn load(side: &str, source: &AccessSource, renewed: &Renewed) -> Result<Acce
 }
 
 /// What was loaded from there.
-fn at(place: Place, loaded: Result<Loaded, BadField>) -> Result<Access, AccessError> {
+fn at(place: AccessPlace, loaded: Result<Loaded, BadField>) -> Result<Access, AccessError> {
     match loaded {
         Ok((config, files, trust, authority)) => Ok(Access {
             config,
@@ -195,7 +195,7 @@ fn check_pod_files(folder: &Path) -> Result<(), BadField> {
     Ok(())
 }
 
-fn from_file(path: &Path, wanted: Wanted<'_>, renewed: &Renewed, place: &mut Place) -> Result<Loaded, BadField> {
+fn from_file(path: &Path, wanted: Wanted<'_>, renewed: &Renewed, place: &mut AccessPlace) -> Result<Loaded, BadField> {
     let parts = Parts::read(path, wanted, place)?;
     let file = path.display().to_string();
     let (config, named, trust, authority) = from_parts(parts, &file, renewed, wanted.flag)?;

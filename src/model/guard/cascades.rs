@@ -92,12 +92,12 @@ impl Model {
     /// Copies whose origins came back are not to be deleted any more.
     pub(super) fn end_holds_of_cascades_that_came_back(&mut self) {
         let types = &self.types;
-        let is_doomed = |key: &Key| {
+        let is_retiring = |key: &Key| {
             let state = types.get(&key.type_id);
-            state.is_some_and(|state| state.inventory.is_doomed(&key.name))
+            state.is_some_and(|state| state.inventory.is_retiring(&key.name))
         };
         let known = self.guard.cascades.0.keys();
-        let over: Vec<Key> = known.filter(|key| !is_doomed(key)).cloned().collect();
+        let over: Vec<Key> = known.filter(|key| !is_retiring(key)).cloned().collect();
         let over: Vec<CascadeHold> = over
             .iter()
             .filter_map(|key| self.guard.cascades.0.remove(key))

@@ -11,7 +11,7 @@ use crate::model::{Key, Model, TypeState};
 use crate::plan::Direction;
 use crate::sync::kinds::runs_once;
 
-/// How often the doomed copies are counted, at most.
+/// How often the pending deletes are counted, at most.
 const COUNTED: Duration = Duration::from_millis(200);
 /// Deletes within this time are counted together, also when they come one by one.
 pub(super) const PASS: Duration = Duration::from_secs(60);
@@ -183,9 +183,9 @@ impl Model {
         let count = self.counted(direction, self.now);
         let limits = self.settings.delete_limits;
         let gate = self.guard.gates.entry(direction).or_default();
-        let are_too_many = |doomed| gate.are_too_many(doomed, count.copies, limits);
-        let may_be_too_many = !all_listed || are_too_many(count.doomed + count.suspect);
-        gate.hold.is_none() && !are_too_many(count.doomed) && may_be_too_many
+        let are_too_many = |pending| gate.are_too_many(pending, count.copies, limits);
+        let may_be_too_many = !all_listed || are_too_many(count.pending + count.unverified);
+        gate.hold.is_none() && !are_too_many(count.pending) && may_be_too_many
     }
 
     /// It is known by now whether too many are to be deleted: the deletes that waited for that continue.
@@ -206,18 +206,18 @@ impl Model {
         let types = &self.types;
         self.queue.wake_where(|key| {
             let state = types.get(&key.type_id);
-            state.is_some_and(|state| state.plan.direction == direction && state.inventory.is_doomed(&key.name))
+            state.is_some_and(|state| state.plan.direction == direction && state.inventory.is_retiring(&key.name))
         });
     }
 
     /// So many more copies are to be deleted than were counted last.
-    pub(in crate::model) fn more_are_doomed(&mut self, direction: Direction, more: usize) {
+    pub(in crate::model) fn more_pending_deletes(&mut self, direction: Direction, more: usize) {
         if more > 0 {
             self.read_hub_kind(direction);
         }
         let gate = self.guard.gates.entry(direction).or_default();
         if let Some((_, count)) = &mut gate.counted {
-            count.doomed += more;
+            count.pending += more;
         }
         if more > 0 && gate.hold.is_some() {
             // The configs say how many are held, which people read before they confirm.
@@ -232,14 +232,14 @@ impl Model {
         if let Some((_, count)) = gate.counted.filter(|(at, _)| now.duration_since(*at) < COUNTED) {
             return count;
         }
-        let count = self.count_doomed(direction);
+        let count = self.count_pending_deletes(direction);
         self.guard.gates.entry(direction).or_default().counted = Some((now, count));
         count
     }
 
-    fn count_doomed(&self, direction: Direction) -> Count {
+    fn count_pending_deletes(&self, direction: Direction) -> Count {
         let states = self.types.values().filter(|state| state.plan.direction == direction);
-        let mut count: Count = states.map(|state| state.inventory.count_doomed()).sum();
+        let mut count: Count = states.map(|state| state.inventory.count_pending_deletes()).sum();
         let Some(gate) = self.guard.gates.get(&direction) else {
             return count;
         };
@@ -247,9 +247,9 @@ impl Model {
         for key in gate.done.gone.keys() {
             let state = self.types.get(&key.type_id);
             let late = state
-                .map(|state| state.inventory.count_doomed_of(&key.name))
+                .map(|state| state.inventory.count_pending_deletes_of(&key.name))
                 .unwrap_or_default();
-            count.doomed = count.doomed.saturating_sub(late.doomed);
+            count.pending = count.pending.saturating_sub(late.pending);
             count.copies = count.copies.saturating_sub(late.copies);
         }
         count

@@ -35,7 +35,7 @@ pub(in crate::model) enum Reason {
     /// A type has gone back to an older version.
     WentBack { resource: String, from: u64, to: u64 },
     /// Too many copies are to be deleted.
-    TooMany { doomed: usize, of: usize },
+    TooMany { pending: usize, of: usize },
     /// The hub deletes a type, and its objects with it.
     Withdrawn { resource: String, is: TypeIs },
     /// The delete of an object would cascade to what is not to be deleted, this first of all.
@@ -88,8 +88,11 @@ impl std::fmt::Display for Reason {
                     "{resource} went back from version {from} to {to}, as after a restore from a backup"
                 )
             }
-            Self::TooMany { doomed, of } => {
-                write!(f, "{doomed} of {of} copies are to be deleted at once or within an hour")
+            Self::TooMany { pending, of } => {
+                write!(
+                    f,
+                    "{pending} of {of} copies are to be deleted at once or within an hour"
+                )
             }
             Self::NotEmpty { object, first } => {
                 write!(
@@ -197,7 +200,7 @@ impl Hold {
         let Self { reason, token, .. } = self;
         let words = match reason {
             Reason::WentBack { resource, from, to } => format!("{resource} {from} {to}"),
-            Reason::TooMany { doomed, of } => format!("{} {}", doomed.max(&held), of.max(doomed).max(&held)),
+            Reason::TooMany { pending, of } => format!("{} {}", pending.max(&held), of.max(pending).max(&held)),
             Reason::OtherCluster { .. } | Reason::Withdrawn { .. } | Reason::NotEmpty { .. } => return None,
         };
         Some(format!("{direction} {} {token} {words}\n", reason.word()))
@@ -244,9 +247,9 @@ fn parse(line: &str) -> Option<(Direction, Reason, &str)> {
             let resource = (*resource).to_owned();
             (Reason::WentBack { resource, from, to }, can_be)
         }
-        (TOO_MANY, [doomed, of]) => {
-            let (doomed, of) = (doomed.parse().ok()?, of.parse().ok()?);
-            (Reason::TooMany { doomed, of }, (1..=of).contains(&doomed))
+        (TOO_MANY, [pending, of]) => {
+            let (pending, of) = (pending.parse().ok()?, of.parse().ok()?);
+            (Reason::TooMany { pending, of }, (1..=of).contains(&pending))
         }
         _ => return None,
     };
@@ -267,7 +270,7 @@ mod tests {
             (Direction::Up, Reason::WentBack { resource, from, to }, None),
             (
                 Direction::Down,
-                Reason::TooMany { doomed: 30, of: 41 },
+                Reason::TooMany { pending: 30, of: 41 },
                 Some(Instant::now() + grace),
             ),
         ];

@@ -91,7 +91,7 @@ impl Model {
             || all.any(|state| {
                 let mut readers = state.origin_readers().chain(state.copy_source);
                 let is_listing = readers.any(|id| self.sources.get(&id).is_some_and(|source| source.listing));
-                is_listing || state.inventory.has_suspects()
+                is_listing || state.inventory.has_unverified()
             })
     }
 }

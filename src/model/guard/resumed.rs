@@ -32,7 +32,7 @@ impl Model {
                 Reason::WentBack { .. } => return Some(hold),
                 Reason::Withdrawn { .. } | Reason::NotEmpty { .. } => return None,
             };
-            let reason = Reason::TooMany { doomed: released, of };
+            let reason = Reason::TooMany { pending: released, of };
             Some(Hold { reason, ..hold })
         });
         self.keep_guard_in_record();
@@ -75,14 +75,14 @@ impl Model {
                 continue;
             };
             hold.resumed_until = None;
-            let Reason::TooMany { doomed, .. } = hold.reason else {
+            let Reason::TooMany { pending, .. } = hold.reason else {
                 continue;
             };
             let deletes = self.guard.held_by_gate(direction, &self.types);
-            if deletes > doomed {
+            if deletes > pending {
                 let of = self.counted(direction, now).copies.max(deletes);
                 let gate = self.guard.gates.entry(direction).or_default();
-                let reason = Reason::TooMany { doomed: deletes, of };
+                let reason = Reason::TooMany { pending: deletes, of };
                 let until = Some(now + self.settings.delete_limits.grace);
                 gate.hold = Some(Hold::begin(direction, reason, until, &mut self.chance));
                 self.holds_have_changed();

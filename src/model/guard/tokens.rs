@@ -19,11 +19,11 @@ const LONGEST: usize = 16;
 
 /// The tokens on the configs.
 #[derive(Debug, Default)]
-pub(super) struct Tokens(BTreeMap<String, BTreeMap<String, Standing>>);
+pub(super) struct Tokens(BTreeMap<String, BTreeMap<String, TokenState>>);
 
 /// What is known of a token on a config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum TokenState {
     /// It has not been compared.
     New,
     /// The same, and it was there when the syncer began.
@@ -42,13 +42,13 @@ impl Tokens {
         let words = value
             .unwrap_or_default()
             .split(|letter: char| letter == ',' || letter.is_whitespace());
-        let new = if begins { Standing::Early } else { Standing::New };
+        let new = if begins { TokenState::Early } else { TokenState::New };
         let mut now = BTreeMap::new();
         for word in words.filter(|word| !word.is_empty()).take(MOST) {
             // A token that was cut off fits no hold either.
             let word: String = word.chars().take(LONGEST + 1).collect();
-            let standing = before.get(&word).copied().unwrap_or(new);
-            now.insert(word, standing);
+            let state = before.get(&word).copied().unwrap_or(new);
+            now.insert(word, state);
         }
         if !now.is_empty() {
             self.0.insert(config, now);
@@ -57,28 +57,28 @@ impl Tokens {
 
     /// True if there are tokens that were not compared.
     fn are_to_be_compared(&self) -> bool {
-        let mut standings = self.0.values().flat_map(BTreeMap::values);
-        standings.any(|standing| standing.is_open())
+        let mut states = self.0.values().flat_map(BTreeMap::values);
+        states.any(|state| state.is_open())
     }
 
     /// Those tokens of holds that are on a config and were not compared before. Those in `waiting` stay so.
     fn compare(&mut self, held: &Held) -> Compared {
         let mut compared = Compared::default();
-        for (word, standing) in self.0.values_mut().flatten() {
-            if standing.is_open() && held.ready.contains(word) {
-                *standing = Standing::Used;
+        for (word, state) in self.0.values_mut().flatten() {
+            if state.is_open() && held.ready.contains(word) {
+                *state = TokenState::Used;
                 compared.fitting.insert(word.clone());
             }
         }
-        let used = |(word, standing): (&String, &Standing)| (*standing == Standing::Used).then(|| word.clone());
+        let used = |(word, state): (&String, &TokenState)| (*state == TokenState::Used).then(|| word.clone());
         let used: BTreeSet<String> = self.0.values().flatten().filter_map(used).collect();
         let is_idle = held.ready.is_empty() && held.waiting.is_empty();
         for (config, tokens) in &mut self.0 {
-            let open = tokens.iter_mut().filter(|(_, standing)| standing.is_open());
+            let open = tokens.iter_mut().filter(|(_, state)| state.is_open());
             let mut words = Vec::new();
-            for (word, standing) in open.filter(|(word, _)| !held.waiting.contains(*word)) {
-                let is_wrong = !(used.contains(word) || is_idle && *standing == Standing::Early);
-                *standing = Standing::Seen;
+            for (word, state) in open.filter(|(word, _)| !held.waiting.contains(*word)) {
+                let is_wrong = !(used.contains(word) || is_idle && *state == TokenState::Early);
+                *state = TokenState::Seen;
                 if is_wrong {
                     words.push(word.clone());
                 }
@@ -91,7 +91,7 @@ impl Tokens {
     }
 }
 
-impl Standing {
+impl TokenState {
     fn is_open(self) -> bool {
         matches!(self, Self::New | Self::Early)
     }
@@ -256,9 +256,9 @@ mod tests {
 
     #[test]
     fn the_line_names_the_tokens_that_would_fit() {
-        let hold = |doomed| Hold {
-            reason: Reason::TooMany { doomed, of: 40 },
-            token: format!("t{doomed}"),
+        let hold = |pending| Hold {
+            reason: Reason::TooMany { pending, of: 40 },
+            token: format!("t{pending}"),
             until: None,
             resumed_until: None,
         };

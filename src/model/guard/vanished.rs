@@ -243,7 +243,7 @@ impl Model {
     }
 
     /// Both sides have been asked.
-    pub(in crate::model) fn vanished_is(&mut self, resource: &str, left: Left) {
+    pub(in crate::model) fn on_vanished(&mut self, resource: &str, left: Left) {
         let reason = self.why_it_is_held(resource);
         let Some(known) = self.guard.vanished.types.get_mut(resource) else {
             return; // It is back, or not selected any more.

@@ -219,7 +219,7 @@ impl Model {
     }
 
     /// The hub has been asked whether a type is still being deleted.
-    pub(in crate::model) fn withdrawal_is(&mut self, resource: String, result: Result<Option<Withdrawal>, Error>) {
+    pub(in crate::model) fn on_withdrawal(&mut self, resource: String, result: Result<Option<Withdrawal>, Error>) {
         let Some(mut known) = self.guard.types.0.remove(&resource) else {
             return; // It was confirmed meanwhile, or the type is gone.
         };
@@ -279,7 +279,7 @@ impl Model {
     /// Types that were defined again and whose objects are all back are held no longer.
     pub(super) fn end_holds_of_types_that_came_back(&mut self) {
         // One may be hidden, without its label.
-        let is_back = |state: &TypeState| !state.inventory.has_suspects() && !state.inventory.has_held(Held::All);
+        let is_back = |state: &TypeState| !state.inventory.has_unverified() && !state.inventory.has_held(Held::All);
         let back = self.guard.types.where_it(|resource, known| {
             let is_redefined = matches!(known.withdrawal, Withdrawal::Redefined(_));
             is_redefined

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Generation;
+use super::ListEpoch;
 use super::permits::Held;
 use super::states::{LeftOpen, News, Origin, Permit, Reported, Retirement, Trace, Work};
 use crate::model::contention::Contention;
@@ -22,7 +22,7 @@ pub(in crate::model) struct Link {
     /// [`origin_hash`](crate::sync::ownership::origin_hash) of the origin, as last seen; 0 if it has no UID.
     pub(in crate::model) origin_uid: u32,
     /// The list of copies that named it last; 0 if there is no copy.
-    pub(super) copy_list: Generation,
+    pub(super) copy_list: ListEpoch,
     /// Hash of what the copy is to be, as the origin was last seen.
     pub(in crate::model) wanted: u64,
     /// The `wanted` that was last settled: applied, or refused by the copies' side.
@@ -65,7 +65,7 @@ impl Default for Link {
 
 impl Link {
     /// The origin's side has reported what it wants; 0 for nothing.
-    pub(super) fn origin_reports(&mut self, list: Generation, wanted: u64) {
+    pub(super) fn origin_reports(&mut self, list: ListEpoch, wanted: u64) {
         self.is_to_want(wanted);
         self.origin_is(News::NamedBy(list));
     }
@@ -114,13 +114,13 @@ impl Link {
     }
 
     /// The list of origins that named it last; 0 if there is no origin.
-    pub(in crate::model) fn origin_list(&self) -> Generation {
+    pub(in crate::model) fn origin_list(&self) -> ListEpoch {
         self.origin.list()
     }
 
     /// True if its origin has to be asked for: nothing has reported it, though a list should have named it.
-    pub(in crate::model) fn is_doubtful(&self) -> bool {
-        self.origin == Origin::Doubtful
+    pub(in crate::model) fn is_unverified(&self) -> bool {
+        self.origin == Origin::Unverified
     }
 
     /// True if its origin is gone and the copy still has to be handled.
@@ -134,7 +134,7 @@ impl Link {
     }
 
     /// True if there is a copy of ours that is to be deleted or released.
-    pub(super) fn is_doomed(&self) -> bool {
+    pub(super) fn is_pending_delete(&self) -> bool {
         self.is_retiring() && self.has_ours()
     }
 
@@ -151,7 +151,7 @@ impl Link {
 
     /// True if it is news that this list of origins did not name it. The list may have passed the place of an object
     /// that was selected since; whatever reads that object will report it.
-    pub(super) fn awaits(&self, list: Generation) -> bool {
+    pub(super) fn awaits(&self, list: ListEpoch) -> bool {
         use Retirement::{Done, Due};
         self.origin != Origin::Named(list) && !matches!(self.origin, Origin::Absent(Due | Done)) && !self.is_unread()
     }
@@ -159,7 +159,7 @@ impl Link {
     /// True if it proves nothing that this list did not name it, since the list may have passed its place before it was
     /// selected. What an earlier list said does not count any more then, so that a worker which finds no origin is
     /// believed.
-    pub(super) fn is_passed_by(&self, list: Generation) -> bool {
+    pub(super) fn is_passed_by(&self, list: ListEpoch) -> bool {
         self.is_unread() && self.origin != Origin::Named(list)
     }
 
@@ -179,7 +179,7 @@ impl Link {
     }
 
     /// The list of copies that named it last.
-    pub(in crate::model) fn copy_list(&self) -> Generation {
+    pub(in crate::model) fn copy_list(&self) -> ListEpoch {
         self.copy_list
     }
 
@@ -245,7 +245,7 @@ impl Link {
 
     /// True if a worker has something to do for it.
     pub(super) fn needs_worker(&self) -> bool {
-        let to_be_asked_for = (self.is_retiring() || self.is_doubtful()) && self.may_have_ours();
+        let to_be_asked_for = (self.is_retiring() || self.is_unverified()) && self.may_have_ours();
         self.wanted != 0 && !self.is_synced() || to_be_asked_for || self.is_hidden() || self.is_to_be_released()
     }
 

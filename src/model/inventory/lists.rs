@@ -4,7 +4,7 @@ use driver::source::Covers;
 use kube_lite::ObjectName;
 
 use super::states::News;
-use super::{Generation, Inventory, Link};
+use super::{Inventory, Link, ListEpoch};
 
 impl Inventory {
     /// Sources begin again, and nothing is queued: whether an origin is gone has to be decided again.
@@ -17,18 +17,18 @@ impl Inventory {
     }
 
     /// A list of the origins that `covers` is true for is complete: returns every object with a copy of ours that it
-    /// did not name, once. All are doomed except the suspect ones, whose copies may be newer than the list.
+    /// did not name, once. All are pending deletes except the unverified ones, whose copies may be newer than the list.
     pub(in crate::model) fn origins_listed(
         &mut self,
         covers: impl Fn(&ObjectName) -> bool,
-        list: Generation,
+        list: ListEpoch,
     ) -> Vec<ObjectName> {
         let mut missing = Vec::new();
         for (name, link) in &mut self.objects {
             if link.is_passed_by(list) && covers(name) {
                 link.origin_is(News::PassedBy);
             } else if link.awaits(list) && covers(name) {
-                if !link.is_doubtful() {
+                if !link.is_unverified() {
                     link.leaves_origin();
                 }
                 if link.may_have_ours() || link.is_busy() {
@@ -53,12 +53,7 @@ impl Inventory {
     /// A copy that a worker has made since the list was read is not missing, and one that it has changed since is not
     /// as the list has it; both are read once more, since the list may as well be that of a server that was restored
     /// from a backup.
-    pub(in crate::model) fn copies_listed(
-        &mut self,
-        list: Generation,
-        covers: Covers,
-        version: u64,
-    ) -> Vec<ObjectName> {
+    pub(in crate::model) fn copies_listed(&mut self, list: ListEpoch, covers: Covers, version: u64) -> Vec<ObjectName> {
         let unnamed = |link: &Link| {
             let covered = covers == Covers::Everything || link.seen.labelled;
             link.copy_list != list && link.has_copy() && covered

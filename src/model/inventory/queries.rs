@@ -29,39 +29,39 @@ impl Inventory {
     }
 
     /// A copy that is to be deleted and says that it is from another cluster.
-    pub(in crate::model) fn doomed_from_another(&self, cluster: u32) -> Option<&ObjectName> {
-        let mut doomed = self.objects.iter().filter(|(_, link)| link.is_doomed());
-        doomed.find_map(|(name, link)| link.is_from_another(cluster).then_some(name))
+    pub(in crate::model) fn pending_delete_from_another(&self, cluster: u32) -> Option<&ObjectName> {
+        let mut pending = self.objects.iter().filter(|(_, link)| link.is_pending_delete());
+        pending.find_map(|(name, link)| link.is_from_another(cluster).then_some(name))
     }
 
     /// The highest version of this cluster at which the copy of one of these was made that is to be deleted; 0 if none
     /// says so.
-    pub(in crate::model) fn newest_doomed(&self, names: &[ObjectName], cluster: u32) -> u64 {
+    pub(in crate::model) fn newest_pending_delete(&self, names: &[ObjectName], cluster: u32) -> u64 {
         let links = names.iter().filter_map(|name| self.objects.get(name));
-        let doomed = links.filter(|link| link.is_doomed() && !link.seen.copy.terminating);
-        let of_it = doomed.filter(|link| !link.is_from_another(cluster));
+        let pending = links.filter(|link| link.is_pending_delete() && !link.seen.copy.terminating);
+        let of_it = pending.filter(|link| !link.is_from_another(cluster));
         of_it.map(|link| link.seen.copy.made_at).max().unwrap_or_default()
     }
 
     /// True if there are copies of ours that are to be deleted.
-    pub(in crate::model) fn has_doomed(&self) -> bool {
-        self.objects.values().any(Link::is_doomed)
+    pub(in crate::model) fn has_pending_delete(&self) -> bool {
+        self.objects.values().any(Link::is_pending_delete)
     }
 
     /// True if there are copies of ours that may have to be deleted.
-    pub(in crate::model) fn has_suspects(&self) -> bool {
+    pub(in crate::model) fn has_unverified(&self) -> bool {
         let mut all = self.objects.values();
-        all.any(|link| link.is_doubtful() && link.has_ours())
+        all.any(|link| link.is_unverified() && link.has_ours())
     }
 
     /// How many copies of ours are to be deleted, how many may have to be, and how many there are. Those that a hold has
     /// let go count as gone already.
-    pub(in crate::model) fn count_doomed(&self) -> Count {
+    pub(in crate::model) fn count_pending_deletes(&self) -> Count {
         self.objects.values().map(count_of).sum()
     }
 
     /// The same of a single object.
-    pub(in crate::model) fn count_doomed_of(&self, name: &ObjectName) -> Count {
+    pub(in crate::model) fn count_pending_deletes_of(&self, name: &ObjectName) -> Count {
         self.objects.get(name).map(count_of).unwrap_or_default()
     }
 
@@ -109,8 +109,8 @@ fn count_of(link: &Link) -> Count {
         return Count::default();
     }
     Count {
-        doomed: usize::from(link.is_retiring()),
-        suspect: usize::from(link.is_doubtful()),
+        pending: usize::from(link.is_retiring()),
+        unverified: usize::from(link.is_unverified()),
         copies: 1,
     }
 }

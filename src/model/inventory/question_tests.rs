@@ -71,12 +71,12 @@ const QUESTIONS: [Question; 14] = [
     ("taken away", |inventory| inventory.is_taken_away(&a())),
     ("watched", |inventory| inventory.is_watched(&a())),
     ("unlabelled", |inventory| inventory.is_unlabelled(&a())),
-    ("doomed", |inventory| link(inventory).is_doomed()),
-    ("retiring", |inventory| inventory.is_doomed(&a())),
+    ("pending delete", |inventory| link(inventory).is_pending_delete()),
+    ("retiring", |inventory| inventory.is_retiring(&a())),
     ("seen to", |inventory| link(inventory).is_seen_to()),
     ("has to end", |inventory| link(inventory).has_to_end()),
     ("drifted", |inventory| link(inventory).drifted()),
-    ("suspect", Inventory::has_suspects),
+    ("unverified", Inventory::has_unverified),
     ("turned up", |inventory| inventory.has_copy_turned_up(&a())),
     ("for another", |inventory| inventory.is_from_another(&a(), 8)),
 ];
@@ -104,7 +104,7 @@ fn each_question_is_answered_as_the_link_is() {
     let finished = then(synced(), |inventory| inventory.has_finished(&a(), 7));
     let orphan = then(Inventory::default(), |inventory| {
         inventory.copy_seen(&a(), 1, seen(3), true);
-        inventory.suspect(&a());
+        inventory.cannot_verify(&a());
     });
     let rows: [(&str, Inventory, &[&str]); 16] = [
         ("an origin alone", wanted(), &["wanted"]),
@@ -135,11 +135,15 @@ fn each_question_is_answered_as_the_link_is() {
             with_copy(terminating(4)),
             &["wanted", "taken away", "watched", "has to end", "turned up"],
         ),
-        ("its origin is gone", gone(synced()), &["watched", "doomed", "retiring"]),
+        (
+            "its origin is gone",
+            gone(synced()),
+            &["watched", "pending delete", "retiring"],
+        ),
         (
             "its origin is gone, with a worker",
             taken(gone(synced())),
-            &["watched", "doomed", "retiring"],
+            &["watched", "pending delete", "retiring"],
         ),
         (
             "its origin is gone while a worker makes it",
@@ -159,7 +163,7 @@ fn each_question_is_answered_as_the_link_is() {
             &["done", "over", "watched"],
         ),
         ("a finished Job", finished, &["wanted", "done", "taken away", "watched"]),
-        ("an orphan", orphan, &["watched", "suspect", "turned up"]),
+        ("an orphan", orphan, &["watched", "unverified", "turned up"]),
         (
             "from another cluster",
             with_copy(from_another),
@@ -245,7 +249,7 @@ fn what_is_reported_of_an_origin_while_a_worker_has_it_counts_more_than_what_the
     inventory.gone_from_origin(&a());
     inventory.settle(&a(), 0, Some(seen(4)));
     assert!(
-        inventory.is_doomed(&a()),
+        inventory.is_retiring(&a()),
         "it was there in between, so a worker looks again"
     );
 }
@@ -365,7 +369,7 @@ fn a_permit_lasts_as_long_as_the_origin_is_gone() {
         inventory.may_go(&a()),
         "the copy has changed, and is to be deleted all the same"
     );
-    assert_eq!(inventory.count_doomed().copies, 0, "it counts as gone");
+    assert_eq!(inventory.count_pending_deletes().copies, 0, "it counts as gone");
     inventory.at_origin(&a(), 2, 7);
     assert!(!inventory.may_go(&a()) && !inventory.has_permitted());
     // The copy is gone, so that nothing is left to be deleted.
@@ -392,8 +396,12 @@ fn the_newest_of_the_copies_that_are_to_be_deleted_counts_and_of_no_others() {
         if is_gone {
             inventory.gone_from_origin(&a());
         }
-        assert_eq!(inventory.newest_doomed(&[a()], 8), expected);
-        assert_eq!(inventory.newest_doomed(&[a()], 9), 0, "it is from another cluster");
+        assert_eq!(inventory.newest_pending_delete(&[a()], 8), expected);
+        assert_eq!(
+            inventory.newest_pending_delete(&[a()], 9),
+            0,
+            "it is from another cluster"
+        );
         assert_eq!(inventory.witness(8), Some(Witness::ForIt));
     }
 }

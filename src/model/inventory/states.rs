@@ -2,7 +2,7 @@
 //!
 //! Every change of what is known of an origin is a [`News`] for [`Origin::after`], which is the whole table.
 
-use super::Generation;
+use super::ListEpoch;
 
 /// What is known of an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,10 +11,10 @@ pub(in crate::model) enum Origin {
     Unknown,
     /// Its copy has turned up after a list of origins had begun, which did not name it: somebody else has made the
     /// copy, perhaps from an origin that is newer than that list. It has to be asked for.
-    Doubtful,
+    Unverified,
     /// It is there; with the list that named it last. What it wants is in [`Link::wanted`](super::Link::wanted):
     /// nothing, if it is not selected.
-    Named(Generation),
+    Named(ListEpoch),
     /// It is not there, as its side has reported.
     Absent(Retirement),
 }
@@ -43,7 +43,7 @@ pub(in crate::model) enum Permit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum News {
     /// A list or watch has named it, or a worker has found it where this list was complete.
-    NamedBy(Generation),
+    NamedBy(ListEpoch),
     /// A worker has found it where no list is complete.
     Found,
     /// Its side has reported that it is not there.
@@ -68,7 +68,7 @@ impl Origin {
     /// The state that follows from this one and the news.
     #[expect(clippy::match_same_arms, reason = "a table has a row for each case")]
     pub(super) fn after(self, news: News) -> Self {
-        use Origin::{Absent, Doubtful, Named, Unknown};
+        use Origin::{Absent, Named, Unknown, Unverified};
         use Retirement::{Done, Due, DueAgain};
         match (self, news) {
             (_, News::NamedBy(list)) => Named(list),
@@ -77,14 +77,14 @@ impl Origin {
             (_, News::Gone) => Absent(Due),
             (_, News::Found) => Unknown,
 
-            (Unknown, News::CopyTurnedUp) => Doubtful,
+            (Unknown, News::CopyTurnedUp) => Unverified,
             (Absent(Due), News::CopyChanged | News::LooksAgain) => Absent(DueAgain),
             // Nothing is known of the origin of the copy as it is now.
             (Absent(Done), News::CopyChanged | News::LooksAgain) => Unknown,
-            (Doubtful, News::LooksAgain) => Unknown,
+            (Unverified, News::LooksAgain) => Unknown,
 
-            (Doubtful, News::SeenToWithoutOrigin) => Absent(Done),
-            (Doubtful, News::SeenToLate) | (_, News::SeenTo) => Unknown,
+            (Unverified, News::SeenToWithoutOrigin) => Absent(Done),
+            (Unverified, News::SeenToLate) | (_, News::SeenTo) => Unknown,
             (Absent(Due), News::SeenToWithoutOrigin) => Absent(Done),
             (Absent(DueAgain), News::SeenToWithoutOrigin) => Unknown,
 
@@ -93,7 +93,7 @@ impl Origin {
     }
 
     /// The list that named it last; 0 if it is not known to be there.
-    pub(super) fn list(self) -> Generation {
+    pub(super) fn list(self) -> ListEpoch {
         match self {
             Self::Named(list) => list,
             _ => 0,
@@ -187,11 +187,18 @@ impl Reported {
 
 #[cfg(test)]
 mod tests {
-    use super::Origin::{Absent, Doubtful, Named, Unknown};
+    use super::Origin::{Absent, Named, Unknown, Unverified};
     use super::Retirement::{Done, Due, DueAgain};
     use super::*;
 
-    const FROM: [Origin; 6] = [Unknown, Doubtful, Named(1), Absent(Due), Absent(DueAgain), Absent(Done)];
+    const FROM: [Origin; 6] = [
+        Unknown,
+        Unverified,
+        Named(1),
+        Absent(Due),
+        Absent(DueAgain),
+        Absent(Done),
+    ];
 
     // Each row: the news, and what each state of `FROM` becomes by it.
     #[test]
@@ -202,13 +209,20 @@ mod tests {
             (News::Found, [Unknown, Unknown, Named(1), Unknown, Unknown, Unknown]),
             (
                 News::PassedBy,
-                [Unknown, Doubtful, Unknown, Absent(Due), Absent(DueAgain), Absent(Done)],
+                [
+                    Unknown,
+                    Unverified,
+                    Unknown,
+                    Absent(Due),
+                    Absent(DueAgain),
+                    Absent(Done),
+                ],
             ),
             (
                 News::CopyTurnedUp,
                 [
-                    Doubtful,
-                    Doubtful,
+                    Unverified,
+                    Unverified,
                     Named(1),
                     Absent(Due),
                     Absent(DueAgain),
@@ -217,7 +231,14 @@ mod tests {
             ),
             (
                 News::CopyChanged,
-                [Unknown, Doubtful, Named(1), Absent(DueAgain), Absent(DueAgain), Unknown],
+                [
+                    Unknown,
+                    Unverified,
+                    Named(1),
+                    Absent(DueAgain),
+                    Absent(DueAgain),
+                    Unknown,
+                ],
             ),
             (
                 News::LooksAgain,

@@ -141,7 +141,7 @@ impl Walk {
                 let covers = if all { Covers::Everything } else { Covers::Labelled };
                 self.inventory.copies_listed(self.copies_list, covers, self.version);
             }
-            Step::Judged if self.inventory.is_orphan(name) => self.inventory.suspect(name),
+            Step::Judged if self.inventory.is_orphan(name) => self.inventory.cannot_verify(name),
             Step::Taken if !is_busy => drop(self.inventory.take(name).is_some()),
             Step::Failed(left_open) if is_busy => self.inventory.failed(name, left_open),
             Step::Settled { wanted, copy } if is_busy => {
@@ -166,7 +166,7 @@ impl Walk {
         );
         assert!(!(link.is_synced() && link.wanted == 0), "synced with nothing");
         assert!(
-            link.wanted == 0 || link.is_synced() != link.needs_worker() || link.is_retiring() || link.is_doubtful(),
+            link.wanted == 0 || link.is_synced() != link.needs_worker() || link.is_retiring() || link.is_unverified(),
             "what is wanted is synced, or there is something to do"
         );
         assert!(!link.is_lost() || !link.has_copy(), "a copy that is seen is not lost");
@@ -182,7 +182,7 @@ impl Walk {
             let mut due = self.inventory.out_of_sync(held, None);
             assert!(due.all(|due| due != name), "what is held is not asked for");
         }
-        if link.origin == Origin::Doubtful {
+        if link.origin == Origin::Unverified {
             assert!(!link.is_orphan(), "it is asked for once");
         }
         if link.is_retiring() && link.may_have_ours() {

@@ -369,7 +369,7 @@ fn a_copy_that_turns_up_without_an_origin_is_deleted_only_once_a_worker_has_aske
     let copies = bench.copies();
     bench.says(copies, &copy_of("x", 2000));
     assert_eq!(bench.working(), ["x"]);
-    assert!(bench.job("x").suspect && !bench.job("x").may_delete);
+    assert!(bench.job("x").unverified && !bench.job("x").may_delete);
     bench.end_with("x", HeldFor::AnotherLook);
     assert_eq!(bench.working(), ["x"]);
     assert!(bench.job("x").may_delete);

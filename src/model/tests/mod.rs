@@ -40,7 +40,7 @@ use tokio::time::Instant;
 
 use self::things::*;
 use self::world::World;
-use crate::model::effect::{Answer, ConfigKind, Done, Effect, Known, NamespaceDone, Request, Step};
+use crate::model::effect::{Answer, ConfigKind, Done, Effect, Known, NamespaceDone, NamespaceStep, Request};
 use crate::model::{Course, Event, Feed, Key, Limits, Model, Moment, OneCluster, PLAN_SLICE, Settings};
 use crate::plan::Direction;
 use crate::side::Side;
@@ -69,7 +69,7 @@ struct Bench {
     /// The same of statuses.
     statuses: Vec<(Key, Box<StatusJob>)>,
     /// What is to be done about namespaces at the hub.
-    namespaces: Vec<(String, Step)>,
+    namespaces: Vec<(String, NamespaceStep)>,
     /// What else was asked or written, in order, in a word.
     log: Vec<String>,
     /// How often the model has asked for a new beginning.
@@ -343,7 +343,7 @@ impl Bench {
         self.return_status(Ok(Returned::Written { status, version }));
     }
 
-    fn namespace_done(&mut self, result: Result<crate::model::effect::End, Error>) {
+    fn namespace_done(&mut self, result: Result<crate::model::effect::NamespaceEnd, Error>) {
         let (namespace, _) = self.namespaces.remove(0);
         self.tell(Event::Answer(Answer::Namespace(NamespaceDone { namespace, result })));
     }

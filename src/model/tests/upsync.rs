@@ -4,7 +4,7 @@ use kube_lite::Precondition;
 
 use super::*;
 use crate::api::{DOWNSYNCED, OWNER, RENAMED_FROM, UPSYNCED};
-use crate::model::effect::End;
+use crate::model::effect::NamespaceEnd;
 use crate::sync::object::Address;
 
 fn at_edge(name: &str, version: u64) -> Value {
@@ -39,9 +39,9 @@ impl Bench {
 
     fn steps(&self) -> Vec<&str> {
         let steps = self.namespaces.iter().map(|(_, step)| match step {
-            Step::Make => "make",
-            Step::Read => "read",
-            Step::Clear(_) => "clear",
+            NamespaceStep::Make => "make",
+            NamespaceStep::Read => "read",
+            NamespaceStep::Clear(_) => "clear",
         });
         steps.collect()
     }
@@ -54,8 +54,8 @@ pub(super) fn namespace_of_ours() -> Value {
     namespace
 }
 
-fn empty() -> End {
-    End::Empty(Precondition {
+fn empty() -> NamespaceEnd {
+    NamespaceEnd::Empty(Precondition {
         uid: "field".into(),
         resource_version: "5".into(),
         at_once: false,
@@ -109,7 +109,7 @@ fn a_namespace_that_is_missing_at_the_hub_is_made_and_what_waits_for_it_goes_on_
     assert_eq!(bench.steps(), ["make"]);
     assert!(bench.work.is_empty());
     assert_eq!(bench.model.report.failing(), 0, "that is no failure");
-    bench.namespace_done(Ok(End::Made));
+    bench.namespace_done(Ok(NamespaceEnd::Made));
     assert_eq!(bench.working(), ["a"]);
 }
 
@@ -152,7 +152,7 @@ fn a_namespace_that_upsync_has_left_is_cleared_after_a_while() {
     assert_eq!(bench.steps(), ["read"]);
     bench.namespace_done(Ok(empty()));
     assert_eq!(bench.steps(), ["clear"]);
-    bench.namespace_done(Ok(End::Cleared));
+    bench.namespace_done(Ok(NamespaceEnd::Cleared));
     bench.pass(3600 * SECOND);
     assert!(bench.namespaces.is_empty());
 }
@@ -212,7 +212,7 @@ fn nothing_goes_into_a_namespace_that_is_being_cleared_before_that_has_ended() {
     bench.says(origins, &at_edge("b", 60));
     bench.pass(SECOND);
     assert!(bench.work.is_empty(), "{:?}", bench.working());
-    bench.namespace_done(Ok(End::Cleared));
+    bench.namespace_done(Ok(NamespaceEnd::Cleared));
     assert_eq!(bench.working(), ["b"]);
 }
 
@@ -235,7 +235,7 @@ fn a_namespace_with_something_in_it_is_read_again_after_ten_minutes() {
     bench.bring_up("a");
     bench.revert("a");
     bench.pass(11 * SECOND);
-    bench.namespace_done(Ok(End::NotEmpty("secrets/x".into())));
+    bench.namespace_done(Ok(NamespaceEnd::NotEmpty("secrets/x".into())));
     bench.pass(Duration::from_secs(580));
     assert!(bench.namespaces.is_empty());
     bench.pass(Duration::from_secs(30));
@@ -249,7 +249,7 @@ fn a_namespace_that_may_not_be_looked_into_is_kept_and_is_no_failure() {
     bench.revert("a");
     bench.pass(11 * SECOND);
     for _ in 0..3 {
-        bench.namespace_done(Ok(End::Forbidden(forbidden())));
+        bench.namespace_done(Ok(NamespaceEnd::Forbidden(forbidden())));
         assert_eq!(bench.model.report.failing(), 0);
         bench.pass(500 * SECOND);
         assert!(bench.namespaces.is_empty());
@@ -264,10 +264,10 @@ fn a_namespace_that_a_cache_does_not_show_is_read_again_until_the_watch_says_tha
     bench.bring_up("a");
     bench.revert("a");
     bench.pass(11 * SECOND);
-    bench.namespace_done(Ok(End::NotOurs));
+    bench.namespace_done(Ok(NamespaceEnd::NotOurs));
     bench.pass(610 * SECOND);
     assert_eq!(bench.steps(), ["read"]);
-    bench.namespace_done(Ok(End::NotOurs));
+    bench.namespace_done(Ok(NamespaceEnd::NotOurs));
     let namespaces = bench.source(Feed::HubNamespaces);
     bench.says_gone(namespaces, &namespace_of_ours());
     bench.pass(3600 * SECOND);

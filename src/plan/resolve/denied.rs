@@ -10,7 +10,7 @@ use crate::plan::bounds::FLAG;
 use crate::plan::names::ALL;
 use crate::plan::wanted::{Entry, Objects, Types, Wanted};
 use crate::plan::words::{is_never_synced, is_never_synced_unnamed};
-use crate::plan::{Direction, Place, steps};
+use crate::plan::{ConfigPlace, Direction, steps};
 
 /// Groups at the hub of which a conversion gives objects another kind.
 pub(super) async fn converted(wanted: &Wanted) -> BTreeSet<&str> {
@@ -47,7 +47,7 @@ impl Resolver<'_> {
 
     /// True if all objects of a type, by this plural or kind, are never synced, though something at this place selects some;
     /// `named` says that it names each of them. That is reported.
-    pub(super) fn keeps(&mut self, place: &Place, (group, word): (&str, &str), named: bool) -> bool {
+    pub(super) fn keeps(&mut self, place: &ConfigPlace, (group, word): (&str, &str), named: bool) -> bool {
         let open = named && self.filter.allows_system();
         if !is_never_synced_unnamed(group, word) || open && !is_never_synced(group, word) {
             return false;

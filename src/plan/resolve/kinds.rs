@@ -9,7 +9,7 @@ use crate::plan::naming::Naming;
 use crate::plan::planned::Pair;
 use crate::plan::selector::{Kinds, Part};
 use crate::plan::wanted::{Conversion, Entry, Objects, Triple};
-use crate::plan::{Direction, Names, Place, Selector, steps};
+use crate::plan::{ConfigPlace, Direction, Names, Selector, steps};
 use crate::side::Side;
 
 /// What conversions make of the objects of one kind.
@@ -30,7 +30,7 @@ struct Joined<'a> {
     direction: Direction,
     version: &'a str,
     kinds: Kinds<'a>,
-    place: &'a Place,
+    place: &'a ConfigPlace,
 }
 
 impl<'a> Resolver<'a> {

@@ -13,14 +13,14 @@ use crate::plan::naming::Naming;
 use crate::plan::planned::{Absence, CopiesOf, Pair, Selects};
 use crate::plan::wanted::{Origins, SyncedType, Types, Wanted};
 use crate::plan::words::is_never_synced_unnamed;
-use crate::plan::{Direction, Place, Selector, steps};
+use crate::plan::{ConfigPlace, Direction, Selector, steps};
 use crate::side::Side;
 
 /// What the entries name, so that each type that was synced is found in it.
 #[derive(Default)]
 pub(super) struct Selected<'a> {
     /// The first place of each config that names a resource by its plural, or all of a group (without one).
-    places: BTreeMap<(Direction, &'a str, Option<&'a str>), Vec<&'a Place>>,
+    places: BTreeMap<(Direction, &'a str, Option<&'a str>), Vec<&'a ConfigPlace>>,
     kinds: BTreeSet<(Direction, &'a str, &'a str)>,
     /// Versions and kinds that are named for downsync, by group.
     down: BTreeMap<&'a str, BTreeSet<(&'a str, &'a str)>>,
@@ -50,7 +50,7 @@ impl<'a> Selected<'a> {
             steps::pause().await;
             let mut note = |group, resource| {
                 let key = (entry.direction, group, resource);
-                let places: &mut Vec<&Place> = selected.places.entry(key).or_default();
+                let places: &mut Vec<&ConfigPlace> = selected.places.entry(key).or_default();
                 if places.last().is_none_or(|last| last.config != entry.place.config) {
                     places.push(&entry.place);
                 }
@@ -76,7 +76,7 @@ impl<'a> Selected<'a> {
     }
 
     /// Where entries name the type of the origins by its plural or its group.
-    fn places_of(&self, known: &SyncedType) -> Vec<&'a Place> {
+    fn places_of(&self, known: &SyncedType) -> Vec<&'a ConfigPlace> {
         let (group, resource) = known.origin();
         let by_plural = self.places.get(&(known.direction, group, Some(resource)));
         let by_group = self.places.get(&(known.direction, group, None));
@@ -252,7 +252,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// Where a type is selected that the edge does not serve, so that the version to select it at is not known.
-    fn places_of(&self, known: &SyncedType) -> Vec<&'a Place> {
+    fn places_of(&self, known: &SyncedType) -> Vec<&'a ConfigPlace> {
         match known.direction {
             Direction::Down => Vec::new(),
             Direction::Up => self.selected.places_of(known),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use super::{Conversion, Entry, Objects, Place, Triple, Types, Wanted};
+use super::{ConfigPlace, Conversion, Entry, Objects, Triple, Types, Wanted};
 use crate::api::edge_sync_config::{self, Ref};
 use crate::api::syncer_config::{self, ResourceRef};
 use crate::plan::names::{ALL, Names};
@@ -283,7 +283,7 @@ impl<'a> Merge<'a> {
             direction,
             types,
             objects,
-            place: Place {
+            place: ConfigPlace {
                 config: Rc::clone(&self.config),
                 field: field.to_owned(),
             },
@@ -293,7 +293,7 @@ impl<'a> Merge<'a> {
     fn problem(&mut self, field: &str, message: &str) {
         steps::one();
         let problem = Problem {
-            place: Place {
+            place: ConfigPlace {
                 config: Rc::clone(&self.config),
                 field: field.to_owned(),
             },

@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use super::lanes::{Place, Turn};
+use super::lanes::{Position, Turn};
 use super::sides::Sides;
 use super::{Class, Payload, Queue, QueueKey};
 
@@ -83,7 +83,7 @@ impl<K: QueueKey> Queue<K> {
         } = *self.entry(key);
         match state {
             State::Ready(number, turn) => {
-                self.ready.remove(Place {
+                self.ready.remove(Position {
                     class,
                     turn,
                     needs,
@@ -103,7 +103,7 @@ impl<K: QueueKey> Queue<K> {
         entry.state = State::Ready(number, turn);
         let (class, needs) = (entry.class, entry.needs);
         self.drop_payload_that_waits(&key);
-        let place = Place {
+        let place = Position {
             class,
             turn,
             needs,

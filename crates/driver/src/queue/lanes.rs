@@ -89,14 +89,14 @@ impl Turn {
 
 /// Where a ready key is. Numbers grow, so the lowest one was ready first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place<S> {
+pub(super) struct Position<S> {
     pub(super) class: Class,
     pub(super) turn: Turn,
     pub(super) needs: Sides<S>,
     pub(super) number: u64,
 }
 
-impl<S> Place<S> {
+impl<S> Position<S> {
     fn lane(self) -> Which<S> {
         (self.class, self.turn, self.needs)
     }
@@ -107,11 +107,11 @@ impl<K: QueueKey> Lanes<K> {
         Self(Few::default())
     }
 
-    pub(super) fn put(&mut self, place: Place<K::Side>, key: K) {
+    pub(super) fn put(&mut self, place: Position<K::Side>, key: K) {
         self.0.or_default(place.lane()).put(place.number, key);
     }
 
-    pub(super) fn remove(&mut self, place: Place<K::Side>) -> Option<K> {
+    pub(super) fn remove(&mut self, place: Position<K::Side>) -> Option<K> {
         let lane = self.0.get_mut(place.lane())?;
         let key = lane.remove(place.number);
         if lane.keys.is_empty() {
@@ -128,7 +128,7 @@ impl<K: QueueKey> Lanes<K> {
         whose: Turn,
         may: impl Fn(Sides<K::Side>) -> bool,
         rank: impl Fn(&K) -> usize,
-    ) -> Option<Place<K::Side>> {
+    ) -> Option<Position<K::Side>> {
         let classes = Class::ALL.into_iter().take_while(|&class| class <= last);
         let best_of = |class, turn| {
             let lanes = self
@@ -136,7 +136,7 @@ impl<K: QueueKey> Lanes<K> {
                 .filter(|&((_, of_turn, needs), _)| of_turn == turn && may(needs));
             let bests = lanes.filter_map(|((class, turn, needs), lane)| {
                 let (rank, number) = lane.best(&rank)?;
-                let place = Place {
+                let place = Position {
                     class,
                     turn,
                     needs,

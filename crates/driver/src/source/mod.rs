@@ -11,10 +11,10 @@
 
 #[cfg(test)]
 mod bench;
-mod link;
 mod memory;
 mod poll;
 mod progress;
+mod reporter;
 mod watch;
 
 use std::cell::RefCell;
@@ -26,9 +26,9 @@ use kube_lite::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, 
 use tokio::sync::mpsc::Sender;
 use tokio::task::{AbortHandle, spawn_local};
 
-use self::link::Link;
 use self::memory::Memory;
 use self::progress::Progress;
+use self::reporter::Reporter;
 
 /// The number of a source, unique in the process, so that late events of an ended one are recognised.
 pub type SourceId = u64;
@@ -234,11 +234,11 @@ pub fn start(
     events: Sender<(SourceId, SourceEvent)>,
 ) -> SourceHandle {
     let cluster = Rc::clone(cluster);
-    let link = Link::new(id, events, Rc::clone(&cluster));
+    let reporter = Reporter::new(id, events, Rc::clone(&cluster));
     match mode {
         Mode::Watch => {
             let progress = Rc::new(RefCell::new(Progress::default()));
-            let source = watch::Source::new(cluster, reading, link, Rc::clone(&progress));
+            let source = watch::Source::new(cluster, reading, reporter, Rc::clone(&progress));
             SourceHandle {
                 task: spawn_local(source.run()).abort_handle(),
                 knowledge: Knowledge::Watches(progress),
@@ -246,7 +246,7 @@ pub fn start(
         }
         Mode::Poll(interval) => {
             let memory = Rc::new(RefCell::new(Memory::default()));
-            let source = poll::Source::new(cluster, reading, interval, link, Rc::clone(&memory));
+            let source = poll::Source::new(cluster, reading, interval, reporter, Rc::clone(&memory));
             SourceHandle {
                 task: spawn_local(source.run()).abort_handle(),
                 knowledge: Knowledge::Polls(memory),

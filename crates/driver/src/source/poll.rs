@@ -16,15 +16,15 @@ use kube_lite::read::not_older;
 use kube_lite::{Cluster, Content, Error, ObjectName};
 use tokio::time::sleep;
 
-use super::link::{End, LONGEST_WAIT, Link, Pages, version_number};
 use super::memory::{Memory, version_of};
+use super::reporter::{LONGEST_WAIT, Pages, ReadEnd, Reporter, version_number};
 use super::{Reading, SourceEvent, Style, Versions};
 
 pub(super) struct Source {
     cluster: Rc<Cluster>,
     reading: Reading,
     interval: Duration,
-    link: Link,
+    reporter: Reporter,
     memory: Rc<RefCell<Memory>>,
     /// Everything has been listed, so that polls are enough.
     listed: bool,
@@ -41,14 +41,14 @@ impl Source {
         cluster: Rc<Cluster>,
         reading: &Reading,
         interval: Duration,
-        link: Link,
+        reporter: Reporter,
         memory: Rc<RefCell<Memory>>,
     ) -> Self {
         Self {
             cluster,
             reading: reading.clone(),
             interval,
-            link,
+            reporter,
             memory,
             listed: false,
             version: 0,
@@ -61,14 +61,14 @@ impl Source {
         loop {
             match self.pass().await {
                 Ok(()) => {
-                    self.link.succeeds();
+                    self.reporter.succeeds();
                     sleep(self.pause()).await;
                 }
-                Err(End::Closed) => return,
-                Err(End::Failed(error)) if self.link.forgives(&error) => {}
-                Err(End::Failed(error)) => {
+                Err(ReadEnd::Closed) => return,
+                Err(ReadEnd::Failed(error)) if self.reporter.forgives(&error) => {}
+                Err(ReadEnd::Failed(error)) => {
                     let longest = LONGEST_WAIT.max(self.interval);
-                    if self.link.fail(error, longest).await.is_err() {
+                    if self.reporter.fail(error, longest).await.is_err() {
                         return;
                     }
                 }
@@ -88,7 +88,7 @@ impl Source {
     }
 
     /// One complete list or poll.
-    async fn pass(&mut self) -> Result<(), End> {
+    async fn pass(&mut self) -> Result<(), ReadEnd> {
         let request = if self.listed {
             self.reading.metadata_request()
         } else {
@@ -97,7 +97,7 @@ impl Source {
         let mut pages = Pages::of(&self.cluster, &request);
         let mut unread = None;
         self.memory.borrow_mut().list_begins();
-        while let Some(object) = pages.next(&mut self.link).await? {
+        while let Some(object) = pages.next(&mut self.reporter).await? {
             let failed = if self.listed {
                 self.read_metadata(object).await?
             } else {
@@ -114,18 +114,18 @@ impl Source {
             side: 0,
             has_lost: false,
         };
-        self.link.send(SourceEvent::Complete(versions)).await?;
+        self.reporter.send(SourceEvent::Complete(versions)).await?;
         self.listed = !versions.go_back();
         self.version = versions.list;
         self.send_unread(unread).await
     }
 
     /// Passes on an object of a complete list.
-    async fn send_listed(&mut self, object: Bytes) -> Result<(), End> {
+    async fn send_listed(&mut self, object: Bytes) -> Result<(), ReadEnd> {
         let known = <Meta>::parse_at(self.cluster.workspaces(), &object)
             .ok()
             .filter(|meta| self.is_searched_for(meta));
-        self.link.send(SourceEvent::Object(object)).await?;
+        self.reporter.send(SourceEvent::Object(object)).await?;
         if let Some(meta) = known {
             self.record_version(&meta);
         }
@@ -145,34 +145,34 @@ impl Source {
 
     /// Passes on an object that a poll has named, as a whole if it has changed. Returns the error if only this object
     /// cannot be read.
-    async fn read_metadata(&mut self, metadata: Bytes) -> Result<Option<Error>, End> {
+    async fn read_metadata(&mut self, metadata: Bytes) -> Result<Option<Error>, ReadEnd> {
         let Ok(meta) = <Meta>::parse_at(self.cluster.workspaces(), &metadata) else {
             // No API server sends such a thing. The role logs it.
-            self.link.send(SourceEvent::Object(metadata)).await?;
+            self.reporter.send(SourceEvent::Object(metadata)).await?;
             return Ok(None);
         };
         let name = meta.object_name();
         let version = version_of(&meta.resource_version);
         let known = self.memory.borrow_mut().is_named(&name, version);
         if known {
-            self.link.send(SourceEvent::Unchanged(metadata)).await?;
+            self.reporter.send(SourceEvent::Unchanged(metadata)).await?;
             return Ok(None);
         }
         if self.reading.style == Style::Metadata {
-            self.link.send(SourceEvent::Object(metadata)).await?;
+            self.reporter.send(SourceEvent::Object(metadata)).await?;
             self.record_version(&meta);
             return Ok(None);
         }
         match self.read(&name, version).await {
             Ok((object, meta)) => {
-                self.link.send(SourceEvent::Object(object)).await?;
+                self.reporter.send(SourceEvent::Object(object)).await?;
                 self.record_version(&meta);
                 Ok(None)
             }
             // Gone since the poll began: not named.
             Err(error) if error.proves_absent(&name.name) => Ok(None),
             Err(error) if concerns_one_object(&error) => {
-                self.link.send(SourceEvent::Unchanged(metadata)).await?;
+                self.reporter.send(SourceEvent::Unchanged(metadata)).await?;
                 Ok(Some(error))
             }
             Err(error) => Err(error.into()),
@@ -194,11 +194,11 @@ impl Source {
     }
 
     /// Reports objects that a complete poll could not read: once as long as there are any, and when there are none.
-    async fn send_unread(&mut self, unread: Option<Error>) -> Result<(), End> {
+    async fn send_unread(&mut self, unread: Option<Error>) -> Result<(), ReadEnd> {
         let before = std::mem::replace(&mut self.left_unread, unread.is_some());
         match unread {
-            Some(error) => self.link.send(SourceEvent::Down(error)).await?,
-            None if before => self.link.send(SourceEvent::Up).await?,
+            Some(error) => self.reporter.send(SourceEvent::Down(error)).await?,
+            None if before => self.reporter.send(SourceEvent::Up).await?,
             None => {}
         }
         Ok(())

@@ -13,8 +13,8 @@ use kube_lite::logging::log_line;
 use kube_lite::{Cluster, Error, LONGEST_VERSION, ListRequest, WATCH_SILENCE, WatchEvent, Watching};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::link::{Closed, End, LONGEST_WAIT, Link, Pages, jitter, version_number};
 use super::progress::Progress;
+use super::reporter::{Closed, LONGEST_WAIT, Pages, ReadEnd, Reporter, jitter, version_number};
 use super::{Covers, Reading, SourceEvent, Style, Versions};
 
 /// How long the server keeps a watch open, in seconds, plus up to a tenth. Long, since each renewal costs a request;
@@ -57,7 +57,7 @@ pub(super) struct Source {
     streams: bool,
     list: ListRequest,
     watch: ListRequest,
-    link: Link,
+    reporter: Reporter,
     /// Where to resume; absent when a complete list is needed.
     version: Option<String>,
     progress: Rc<RefCell<Progress>>,
@@ -80,13 +80,18 @@ pub(super) struct Source {
 }
 
 impl Source {
-    pub(super) fn new(cluster: Rc<Cluster>, reading: &Reading, link: Link, progress: Rc<RefCell<Progress>>) -> Self {
+    pub(super) fn new(
+        cluster: Rc<Cluster>,
+        reading: &Reading,
+        reporter: Reporter,
+        progress: Rc<RefCell<Progress>>,
+    ) -> Self {
         Self {
             cluster,
             streams: matches!(reading.style, Style::Whole | Style::Labelled(_)),
             list: reading.list_request(),
             watch: reading.watch_request(),
-            link,
+            reporter,
             version: None,
             progress,
             has_lost: false,
@@ -106,8 +111,8 @@ impl Source {
             match self.pass().await {
                 Ok(()) if start.elapsed() < SHORT_WATCH => self.rest().await,
                 Ok(()) => {}
-                Err(End::Closed) => return,
-                Err(End::Failed(error)) => {
+                Err(ReadEnd::Closed) => return,
+                Err(ReadEnd::Failed(error)) => {
                     if self.recover(error, start.elapsed()).await.is_err() {
                         return;
                     }
@@ -140,7 +145,7 @@ impl Source {
         if error.is_expired() || self.is_refused_for_good(&error) {
             self.version = None;
         }
-        if self.link.forgives(&error) {
+        if self.reporter.forgives(&error) {
             log_line!(
                 Debug,
                 VersionExpired,
@@ -149,7 +154,7 @@ impl Source {
             );
             return Ok(());
         }
-        self.link.fail(error, LONGEST_WAIT).await
+        self.reporter.fail(error, LONGEST_WAIT).await
     }
 
     /// Counts the refusals of a watch from a version. True if there are enough of them for a list.
@@ -181,14 +186,14 @@ impl Source {
     }
 
     /// One pass: a list if there is no version to resume from, then a watch until it ends.
-    async fn pass(&mut self) -> Result<(), End> {
+    async fn pass(&mut self) -> Result<(), ReadEnd> {
         match self.version.clone() {
             Some(version) => self.watch(&version).await,
             None => self.list_then_watch().await,
         }
     }
 
-    async fn list_then_watch(&mut self) -> Result<(), End> {
+    async fn list_then_watch(&mut self) -> Result<(), ReadEnd> {
         self.side = self.cluster.reached();
         if self.takes_a_stream()
             && let Some(watching) = self.list_stream().await?
@@ -208,10 +213,10 @@ impl Source {
     }
 
     /// Reads a paged list to its end.
-    async fn list_pages(&mut self) -> Result<String, End> {
+    async fn list_pages(&mut self) -> Result<String, ReadEnd> {
         let mut pages = Pages::of(&self.cluster, &self.list);
-        while let Some(object) = pages.next(&mut self.link).await? {
-            self.link.send(SourceEvent::Object(object)).await?;
+        while let Some(object) = pages.next(&mut self.reporter).await? {
+            self.reporter.send(SourceEvent::Object(object)).await?;
         }
         self.listed(pages.version()).await?;
         Ok(pages.version().to_owned())
@@ -219,7 +224,7 @@ impl Source {
 
     /// Reads a streaming list; the watch it came by continues from there. `None` if the server turns out not to stream
     /// lists.
-    async fn list_stream(&mut self) -> Result<Option<Watching>, End> {
+    async fn list_stream(&mut self) -> Result<Option<Watching>, ReadEnd> {
         let mut watching = match self.cluster.watch(&self.list, None, watch_seconds()).await {
             Ok(watching) => watching,
             Err(error) if is_status(&error, &[400, 422]) => return Ok(self.no_streams(&error.to_string())),
@@ -228,7 +233,7 @@ impl Source {
             Err(error) if error.is_forbidden() => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        self.link.send(SourceEvent::Begin(Covers::of(&self.list))).await?;
+        self.reporter.send(SourceEvent::Begin(Covers::of(&self.list))).await?;
         loop {
             let received = watching.received();
             let Ok(event) = timeout(STREAM_SILENCE, watching.next()).await else {
@@ -239,13 +244,13 @@ impl Source {
                 return Ok(self.no_streams("silence before the end of the list"));
             };
             match event {
-                Ok(Some(WatchEvent::Applied(object))) => self.link.send(SourceEvent::Object(object)).await?,
-                Ok(Some(WatchEvent::Deleted(object))) => self.link.send(SourceEvent::Gone(object)).await?,
+                Ok(Some(WatchEvent::Applied(object))) => self.reporter.send(SourceEvent::Object(object)).await?,
+                Ok(Some(WatchEvent::Deleted(object))) => self.reporter.send(SourceEvent::Gone(object)).await?,
                 Ok(Some(WatchEvent::Bookmark {
                     resource_version,
                     initial_end: true,
                 })) => {
-                    self.link.works().await?;
+                    self.reporter.works().await?;
                     self.listed(&resource_version).await?;
                     return Ok(Some(watching));
                 }
@@ -278,21 +283,21 @@ impl Source {
         None
     }
 
-    async fn watch(&mut self, version: &str) -> Result<(), End> {
+    async fn watch(&mut self, version: &str) -> Result<(), ReadEnd> {
         let watching = self.cluster.watch(&self.watch, Some(version), watch_seconds()).await?;
-        self.link.works().await?;
+        self.reporter.works().await?;
         self.follow(watching).await
     }
 
     /// Passes on the events of a watch until it ends, and decides by how long it lasted how to continue.
-    async fn follow(&mut self, mut watching: Watching) -> Result<(), End> {
+    async fn follow(&mut self, mut watching: Watching) -> Result<(), ReadEnd> {
         let opened = Instant::now();
         let mut heard = false;
         watching.allow_silence(self.silence);
         loop {
             let event = watching.next().await;
             if opened.elapsed() >= SHORT_WATCH {
-                self.link.succeeds();
+                self.reporter.succeeds();
                 self.watch_works();
                 self.short = 0;
             }
@@ -309,7 +314,7 @@ impl Source {
                         self.version = None;
                         self.silence = (self.silence * 2).min(LONGEST_SILENCE);
                     }
-                    return end.map(|_| ()).map_err(End::from);
+                    return end.map(|_| ()).map_err(ReadEnd::from);
                 }
             }
             self.short = 0;
@@ -321,7 +326,7 @@ impl Source {
     }
 
     /// Passes on one event. An event that was passed on is never requested again.
-    async fn pass_on(&mut self, event: WatchEvent) -> Result<(), End> {
+    async fn pass_on(&mut self, event: WatchEvent) -> Result<(), ReadEnd> {
         let mut is_bookmark = false;
         let version = match event {
             WatchEvent::Applied(object) => {
@@ -333,12 +338,12 @@ impl Source {
                     let why = format!("a watch event at version {number} after {reached}");
                     return Err(Error::BadAnswer(why).into());
                 }
-                self.link.send(SourceEvent::Object(object)).await?;
+                self.reporter.send(SourceEvent::Object(object)).await?;
                 version
             }
             WatchEvent::Deleted(object) => {
                 let version = resource_version(&object)?;
-                self.link.send(SourceEvent::Gone(object)).await?;
+                self.reporter.send(SourceEvent::Gone(object)).await?;
                 version
             }
             WatchEvent::Bookmark { resource_version, .. } => {
@@ -376,7 +381,7 @@ impl Source {
         } else {
             self.cluster.reaches(list);
         }
-        self.link.send(SourceEvent::Complete(versions)).await
+        self.reporter.send(SourceEvent::Complete(versions)).await
     }
 }
 

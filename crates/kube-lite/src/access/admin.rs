@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::error::{AccessError, BadField, Entry, Place};
+use super::error::{AccessError, AccessPlace, BadField, Entry};
 use super::exec;
 use super::kubeconfig::{self, Parts, Wanted, items};
 use super::{Access, Renewed, at, from_parts};
@@ -71,7 +71,7 @@ const LISTS: [(&str, &str, &[&str]); 3] = [
 
 /// Loads the access data, as [`super::load`] does for a syncer.
 pub fn load(side: &str, admin: &Admin) -> Result<Access, AccessError> {
-    let mut place = Place::new(side, admin.to_string());
+    let mut place = AccessPlace::new(side, admin.to_string());
     let parts = admin
         .merged()
         .and_then(|root| Parts::of(&root, Path::new(""), wanted(None), &mut place, exec::resolve));

@@ -16,7 +16,7 @@ pub(crate) enum Entry {
 }
 
 /// A field that cannot be used. It needs a person: the caller gives up, or continues with the last configuration, and
-/// shows it with its [`Place`].
+/// shows it with its [`AccessPlace`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadField {
     entry: Entry,
@@ -61,7 +61,7 @@ impl Error for BadField {}
 
 /// Where access data are from: which side, file and entries.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct AccessPlace {
     side: String,
     /// What has named the file.
     source: String,
@@ -70,7 +70,7 @@ pub struct Place {
     pub(super) user: Option<String>,
 }
 
-impl Place {
+impl AccessPlace {
     pub(super) fn new(side: &str, source: String) -> Self {
         Self {
             side: side.to_owned(),
@@ -99,7 +99,7 @@ impl Place {
 
 /// Why the access data of a side are not usable. It needs a person: give up and show the message.
 #[derive(Debug)]
-pub struct AccessError(Box<(Place, BadField)>);
+pub struct AccessError(Box<(AccessPlace, BadField)>);
 
 impl fmt::Display for AccessError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

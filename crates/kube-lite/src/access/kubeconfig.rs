@@ -10,7 +10,7 @@ use kube::config::{AuthInfo, AuthProviderConfig, Cluster, ExecConfig};
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 
-use super::error::{BadField, Entry, Place};
+use super::error::{AccessPlace, BadField, Entry};
 use super::fields::{CLUSTER_FIELDS, CONTEXT_FIELDS, Fields, Form, USER_FIELDS};
 use crate::files;
 use crate::spelling;
@@ -40,7 +40,7 @@ pub struct Wanted<'a> {
 impl Parts {
     /// Reads the file and follows the context, the current one if none is wanted. Adds the names that it finds to
     /// `place`.
-    pub(super) fn read(path: &Path, wanted: Wanted<'_>, place: &mut Place) -> Result<Self, BadField> {
+    pub(super) fn read(path: &Path, wanted: Wanted<'_>, place: &mut AccessPlace) -> Result<Self, BadField> {
         let root = parse(path)?;
         Self::of(&root, path, wanted, place, |user, _| Ok(user))
     }
@@ -51,7 +51,7 @@ impl Parts {
         root: &Map<String, Value>,
         path: &Path,
         wanted: Wanted<'_>,
-        place: &mut Place,
+        place: &mut AccessPlace,
         resolve: impl Fn(Map<String, Value>, &Map<String, Value>) -> Result<Map<String, Value>, BadField>,
     ) -> Result<Self, BadField> {
         let name = pick_context(root, wanted)?;

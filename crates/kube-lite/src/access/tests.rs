@@ -467,7 +467,7 @@ fn says_that_this_is_no_pod() {
     let missing = std::env::VarError::NotPresent;
     let flag = EDGE.kubeconfig;
     let error = in_cluster_error(&InClusterError::ReadEnvironmentVariable(missing), flag);
-    let text = Place::new("edge", AccessSource::InCluster { flag }.to_string())
+    let text = AccessPlace::new("edge", AccessSource::InCluster { flag }.to_string())
         .error(error)
         .to_string();
     let (start, end) = (

@@ -19,7 +19,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(800);
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// Why a source stopped reading before the end.
-pub(super) enum End {
+pub(super) enum ReadEnd {
     /// The shell is gone.
     Closed,
     /// Reading failed.
@@ -29,20 +29,20 @@ pub(super) enum End {
 /// The shell is gone; the source ends.
 pub(super) struct Closed;
 
-impl From<Closed> for End {
+impl From<Closed> for ReadEnd {
     fn from(_: Closed) -> Self {
         Self::Closed
     }
 }
 
-impl From<Error> for End {
+impl From<Error> for ReadEnd {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
 }
 
 /// The channel to the shell, and how the link to the server was lately.
-pub(super) struct Link {
+pub(super) struct Reporter {
     id: SourceId,
     events: Sender<(SourceId, SourceEvent)>,
     /// Failures since the last success.
@@ -58,7 +58,7 @@ pub(super) struct Link {
     probe: Option<Probe>,
 }
 
-impl Link {
+impl Reporter {
     pub(super) fn new(id: SourceId, events: Sender<(SourceId, SourceEvent)>, cluster: Rc<Cluster>) -> Self {
         Self {
             id,
@@ -146,12 +146,12 @@ impl Pages {
     }
 
     /// The next object, or `None` at the successful end of the last page.
-    pub(super) async fn next(&mut self, link: &mut Link) -> Result<Option<Bytes>, End> {
+    pub(super) async fn next(&mut self, reporter: &mut Reporter) -> Result<Option<Bytes>, ReadEnd> {
         let object = self.listing.next().await?;
         if !self.begun {
             self.begun = true;
-            link.works().await?;
-            link.send(SourceEvent::Begin(self.covers)).await?;
+            reporter.works().await?;
+            reporter.send(SourceEvent::Begin(self.covers)).await?;
         }
         Ok(object)
     }
@@ -184,9 +184,9 @@ mod tests {
         Error::from_answer(code, None, b"")
     }
 
-    async fn wait_after(link: &mut Link, code: u16) -> Duration {
+    async fn wait_after(reporter: &mut Reporter, code: u16) -> Duration {
         let start = Instant::now();
-        assert!(link.fail(answer(code), LONGEST_WAIT).await.is_ok());
+        assert!(reporter.fail(answer(code), LONGEST_WAIT).await.is_ok());
         start.elapsed()
     }
 
@@ -195,24 +195,27 @@ mod tests {
         let (events, mut received) = channel(100);
         let server = Paths(std::collections::BTreeMap::new());
         let cluster = Cluster::new("hub", Box::new(server), RateLimit::new(None), "edge-syncer");
-        let mut link = Link::new(0, events, Rc::new(cluster));
+        let mut reporter = Reporter::new(0, events, Rc::new(cluster));
         for _ in 0..10 {
-            wait_after(&mut link, 404).await;
+            wait_after(&mut reporter, 404).await;
         }
-        assert!(wait_after(&mut link, 404).await >= LONGEST_WAIT / 2);
-        assert!(wait_after(&mut link, 429).await <= FIRST_WAIT);
+        assert!(wait_after(&mut reporter, 404).await >= LONGEST_WAIT / 2);
+        assert!(wait_after(&mut reporter, 429).await <= FIRST_WAIT);
         // It may say so more than once.
-        assert!(wait_after(&mut link, 429).await <= FIRST_WAIT);
+        assert!(wait_after(&mut reporter, 429).await <= FIRST_WAIT);
         // A server whose answers alternate is not asked all the time.
         for _ in 0..10 {
-            wait_after(&mut link, 404).await;
+            wait_after(&mut reporter, 404).await;
         }
-        assert!(wait_after(&mut link, 429).await >= LONGEST_WAIT / 2);
-        link.succeeds();
-        assert!(wait_after(&mut link, 429).await <= FIRST_WAIT);
+        assert!(wait_after(&mut reporter, 429).await >= LONGEST_WAIT / 2);
+        reporter.succeeds();
+        assert!(wait_after(&mut reporter, 429).await <= FIRST_WAIT);
         let reported = std::iter::from_fn(|| received.try_recv().ok()).count();
         assert_eq!(reported, 22, "all but the first two 429, and the first after a success");
         received.close();
-        assert!(link.fail(answer(404), LONGEST_WAIT).await.is_err(), "the shell is gone");
+        assert!(
+            reporter.fail(answer(404), LONGEST_WAIT).await.is_err(),
+            "the shell is gone"
+        );
     }
 }
