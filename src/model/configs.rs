@@ -216,7 +216,7 @@ impl Model {
         }
     }
 
-    pub(super) fn config_object(&mut self, kind: ConfigKind, object: Parsed<'_>) -> Result<(), Error> {
+    pub(super) fn config_object(&mut self, kind: ConfigKind, object: Parsed<'_>) {
         let Parsed { bytes, meta, .. } = object;
         if let Some(listing) = self.selecting.listing.get_mut(kind) {
             listing.insert(meta.name.clone());
@@ -245,7 +245,7 @@ impl Model {
                     self.ask_about_configs();
                 }
                 if is_equal && !was_unreadable {
-                    return Ok(());
+                    return;
                 }
             }
             Err(error) => {
@@ -263,7 +263,6 @@ impl Model {
         if self.selecting.are_known() && self.selecting.listing.is_empty() {
             self.plan_changes();
         }
-        Ok(())
     }
 
     pub(super) fn config_unchanged(&mut self, kind: ConfigKind, meta: &Meta) {

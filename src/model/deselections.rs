@@ -242,7 +242,7 @@ impl Model {
         }
         let asked = std::mem::take(&mut self.deselections.asked);
         if is_withdrawn {
-            self.are_unproved()
+            self.are_unproved();
         } else if is_open {
             self.timers.retry(Timer::ConfigKinds, self.now, self.chance.f64());
             self.update_reasons();

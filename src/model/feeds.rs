@@ -222,7 +222,8 @@ impl Handler for ConfigKind {
     }
 
     fn object(&self, model: &mut Model, _id: SourceId, object: Parsed<'_>) -> Result<(), Error> {
-        model.config_object(*self, object)
+        model.config_object(*self, object);
+        Ok(())
     }
 
     fn unchanged(&self, model: &mut Model, _id: SourceId, meta: Meta) {

@@ -207,7 +207,9 @@ impl Whose<'_> {
             }
         }
         if matches!(self, Self::Everybodys { .. }) {
-            NO_CONTENTS.iter().for_each(|path| stay(path));
+            for path in NO_CONTENTS {
+                stay(path);
+            }
         }
         let mut restarts = taken.clone();
         if leave_out_restarts(&mut taken) {
