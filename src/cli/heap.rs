@@ -6,7 +6,7 @@
 //!
 //! A line in unit, image and manifests would do the same, but only there: not where the binary is started by hand, by a unit
 //! of somebody's own, or in another image. `mallopt` needs unsafe code, wherever it stands, and another allocator is a
-//! dependency of half a megabyte. The second exec takes a millisecond, once.
+//! dependency. The second exec happens once, at the start.
 
 use std::env;
 use std::ffi::OsString;
