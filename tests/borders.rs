@@ -23,10 +23,16 @@ struct Order {
 }
 
 /// The program and the crates beside it.
-const ORDERS: [Order; 4] = [
+const ORDERS: [Order; 6] = [
     Order {
         folder: ".",
-        uses: &["driver", "edge-syncer-init", "kube-lite"],
+        uses: &[
+            "driver",
+            "edge-syncer-init",
+            "edge-syncer-publish",
+            "gotemplate",
+            "kube-lite",
+        ],
         rows: &[
             &["version"],
             &["side"],
@@ -69,8 +75,20 @@ const ORDERS: [Order; 4] = [
         within: &[],
     },
     Order {
+        folder: "crates/gotemplate",
+        uses: &[],
+        rows: &[REST],
+        within: &[],
+    },
+    Order {
         folder: "crates/init",
-        uses: &["driver", "kube-lite"],
+        uses: &["driver", "gotemplate", "kube-lite"],
+        rows: &[REST],
+        within: &[],
+    },
+    Order {
+        folder: "crates/publish",
+        uses: &["gotemplate"],
         rows: &[REST],
         within: &[],
     },

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use driver::logger;
 use driver::points::{Points, Verdict};
+use gotemplate::Data;
 use kube_lite::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -17,7 +18,6 @@ use crate::objects;
 use crate::run::{LEASE, Settings};
 use crate::servers::Kcp;
 use crate::sides::Place;
-use crate::template::Data;
 
 /// A workspace for which templates are rendered.
 const EXAMPLE: (&str, &str) = ("2example", "root:example");

@@ -10,12 +10,8 @@
 //! - `check`: whether that would work.
 //! - `fill`: what is done in one workspace. Beside `events`, nothing else talks to a server.
 //! - `objects`: the objects of a target for a workspace, in the order in which they are created.
-//! - `template`: Go's `text/template`; `sprig`: the functions that templates have beside Go's own; `moment` and `version` are
-//!   what some of them know.
-//! - `yaml`: rendered text as values, by the rules of YAML 1.1.
 //! - `kinds`: InitTarget and InitTemplate; `kcp`: what is read of kcp's own objects.
 #![forbid(unsafe_code)]
-#![allow(clippy::unnecessary_wraps, reason = "all functions of templates have one type")]
 
 mod agent;
 mod check;
@@ -23,17 +19,12 @@ mod events;
 mod fill;
 mod kcp;
 pub mod kinds;
-mod moment;
 pub mod objects;
 mod run;
 pub mod selector;
 mod servers;
 mod sides;
-mod sprig;
-pub mod template;
-mod version;
 mod workspace;
-pub mod yaml;
 
 pub use check::{Where, check};
 pub use run::{Settings, run};

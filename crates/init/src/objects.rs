@@ -3,12 +3,11 @@
 use std::time::SystemTime;
 use std::{error, fmt};
 
+use gotemplate::yaml::{self, Document, DocumentError};
+use gotemplate::{Data, LIBRARY, Template, TemplateError};
 use serde_json::{Map, Value};
 
 use crate::kinds::{InitTarget, InitTemplate};
-use crate::sprig::LIBRARY;
-use crate::template::{Data, Template, TemplateError};
-use crate::yaml::{self, Document, DocumentError};
 
 /// How many objects a source may have.
 pub const MOST_OBJECTS: usize = 10_000;

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use driver::logger;
+use gotemplate::Data;
 use kube_lite::{Cluster, Content, Error, ObjectName};
 
 use self::create::Creating;
@@ -23,7 +24,6 @@ use crate::kcp::{self, LogicalCluster, parsed};
 use crate::kinds::{InitTarget, InitTemplate};
 use crate::objects::{self, SourceError};
 use crate::sides::{Key, Side};
-use crate::template::Data;
 
 /// What a workspace is to get.
 pub(crate) struct Job {

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 pub use error::TemplateError;
 use heap::Heap;
-use library::Library;
+pub use library::Library;
 use node::Trees;
 use value::Value;
 
@@ -47,7 +47,7 @@ pub struct Data {
 
 /// A template that can be rendered.
 #[derive(Debug)]
-pub(crate) struct Template {
+pub struct Template {
     name: String,
     text: String,
     trees: Trees,
@@ -55,14 +55,14 @@ pub(crate) struct Template {
 
 impl Template {
     /// Parses this text. Functions and variables that are not there are errors already.
-    pub(crate) fn parse(name: &str, text: &str, library: &Library) -> Result<Self, TemplateError> {
+    pub fn parse(name: &str, text: &str, library: &Library) -> Result<Self, TemplateError> {
         let trees = parser::parse(name, text, library)?;
         let (name, text) = (name.to_owned(), text.to_owned());
         Ok(Self { name, text, trees })
     }
 
     /// What it renders for this workspace at this time.
-    pub(crate) fn render(&self, data: &Data, now: SystemTime) -> Result<String, TemplateError> {
+    pub fn render(&self, data: &Data, now: SystemTime) -> Result<String, TemplateError> {
         let bytes = self.render_bytes(data, now)?;
         String::from_utf8(bytes).map_err(|error| {
             let rendered = error.into_bytes();

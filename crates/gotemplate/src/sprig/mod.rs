@@ -24,7 +24,7 @@ mod urls;
 mod words;
 
 /// All of them.
-pub(crate) const LIBRARY: Library = Library {
+pub const LIBRARY: Library = Library {
     tables: TABLES,
     refused,
 };

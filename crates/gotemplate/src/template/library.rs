@@ -5,7 +5,7 @@ use super::function::Function;
 
 /// The functions that templates have beside Go's own.
 #[derive(Debug)]
-pub(crate) struct Library {
+pub struct Library {
     /// They take the place of Go's own of the same name.
     pub(crate) tables: &'static [&'static [Function]],
     /// Why one that people may expect is not among them.

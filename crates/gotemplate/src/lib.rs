@@ -1,0 +1,17 @@
+//! Go's `text/template` with the functions of sprig, for roles that take templates of people, and YAML as Go's programs
+//! read it.
+//!
+//! - `template`: parses and renders; `sprig`: the functions beside Go's own; `moment` and `version` are what some of them
+//!   know.
+//! - `yaml`: text as values, by the rules of YAML 1.1.
+#![forbid(unsafe_code)]
+#![allow(clippy::unnecessary_wraps, reason = "all functions of templates have one type")]
+
+mod moment;
+mod sprig;
+mod template;
+mod version;
+pub mod yaml;
+
+pub use sprig::LIBRARY;
+pub use template::{Data, Library, Template, TemplateError};

@@ -1,0 +1,1 @@
+//! What a PublishedResource changes on the way: fields deleted, rewritten, or computed.

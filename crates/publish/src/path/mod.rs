@@ -1,0 +1,1 @@
+//! Paths into JSON, by the syntax of gjson and sjson.
