@@ -2,22 +2,18 @@
 
 use std::error::Error;
 use std::fmt;
-use std::io::{self, Read as _};
 use std::time::SystemTime;
 
 use edge_syncer_init::kinds::{InitTarget, InitTemplate};
-use edge_syncer_init::objects::{self, Object, SourceError};
+use edge_syncer_init::objects::{self, Data, SourceError};
 pub use edge_syncer_init::run;
-use gotemplate::Data;
+use gotemplate::objects::{Object, of_text};
 use gotemplate::yaml::{self, DocumentError};
 use kube_lite::files;
 use kube_lite::logging::LogFormat;
 use log::LevelFilter;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-
-/// The most that is read from stdin, in bytes, as from a file.
-const STDIN_LIMIT: u64 = 1 << 20;
 
 /// What `init` is to run with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,22 +116,14 @@ pub fn render(settings: &Render, now: SystemTime) -> Result<String, RenderError>
 }
 
 fn read(file: &str) -> Result<String, RenderError> {
-    let text = match file {
-        "-" => {
-            let mut text = String::new();
-            let read = io::stdin().lock().take(STDIN_LIMIT + 1).read_to_string(&mut text);
-            let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, "it has more than 1 MiB");
-            read.and_then(|length| (length as u64 <= STDIN_LIMIT).then_some(text).ok_or_else(too_large))
-        }
-        path => files::read_text(path),
-    };
+    let text = files::read_text_or_stdin(file);
     text.map_err(|error| RenderError::Unusable(format!("--target {file:?}: cannot be read: {error}")))
 }
 
 impl Contents {
     /// Adds the objects of a file. Those of other kinds are not needed.
     fn add(&mut self, file: &str, text: &str) -> Result<(), RenderError> {
-        let found = objects::of_text(text).map_err(|error| RenderError::File {
+        let found = of_text(text).map_err(|error| RenderError::File {
             file: file.to_owned(),
             error,
         })?;

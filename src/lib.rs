@@ -28,6 +28,8 @@ pub mod engine;
 #[cfg(feature = "init")]
 pub mod init;
 pub mod metrics;
+#[cfg(feature = "publish")]
+pub mod publish;
 pub mod renewal;
 pub mod report;
 

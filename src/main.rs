@@ -56,6 +56,8 @@ fn main() -> ExitCode {
         Ok(Invocation::Refuse(why)) => return cli::refuse(&why),
         #[cfg(feature = "init")]
         Ok(Invocation::Render(settings)) => return cli::render(&settings),
+        #[cfg(feature = "publish")]
+        Ok(Invocation::PublishRender(settings)) => return cli::render_published(&settings),
         Ok(Invocation::Help(text)) => return cli::print_help(text),
         Ok(Invocation::Print(text)) => return cli::print(&text),
         Err(error) => return cli::fail(&error),

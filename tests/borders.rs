@@ -42,7 +42,7 @@ const ORDERS: [Order; 6] = [
             &["sync"],
             &["metrics", "permissions"],
             &["model", "engine", "survey"],
-            &["join", "init", "cli"],
+            &["join", "init", "publish", "cli"],
             &["sides", "ask", "check", "syncer", "main", "lib"],
         ],
         within: &[
@@ -51,6 +51,7 @@ const ORDERS: [Order; 6] = [
             ("survey", "model"),
             ("cli", "join"),
             ("cli", "init"),
+            ("cli", "publish"),
             ("ask", "sides"),
             ("check", "sides"),
             ("check", "ask"),
@@ -88,7 +89,7 @@ const ORDERS: [Order; 6] = [
     },
     Order {
         folder: "crates/publish",
-        uses: &["gotemplate"],
+        uses: &["gotemplate", "kube-lite"],
         rows: &[REST],
         within: &[],
     },

@@ -51,6 +51,12 @@ pub(super) enum Command {
     RenderHelp,
     #[cfg(feature = "init")]
     Render(Box<crate::init::Render>),
+    #[cfg(feature = "publish")]
+    PublishHelp,
+    #[cfg(feature = "publish")]
+    PublishRenderHelp,
+    #[cfg(feature = "publish")]
+    PublishRender(Box<crate::publish::Render>),
     CheckHelp,
     Check(Box<RunArgs>, Klog, LogFormat),
     RbacHelp,

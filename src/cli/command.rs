@@ -9,6 +9,8 @@ use super::init_args;
 use super::klog::{self, Klog};
 #[cfg(feature = "admin")]
 use super::pages::Shell;
+#[cfg(feature = "publish")]
+use super::publish_args;
 use super::usage::UsageError;
 
 /// The words that a command line may begin with.
@@ -24,6 +26,8 @@ const COMMANDS: &[&str] = &[
     "man",
     #[cfg(feature = "init")]
     "init",
+    #[cfg(feature = "publish")]
+    "publish",
     "version",
     "help",
 ];
@@ -39,6 +43,8 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
             "gen" => return generate(rest.as_slice(), klog),
             #[cfg(feature = "init")]
             "init" => return init_args::parse(rest.as_slice()),
+            #[cfg(feature = "publish")]
+            "publish" => return publish_args::parse(rest.as_slice()),
             #[cfg(feature = "admin")]
             "prep" => return Ok(Command::Prep(rest.as_slice().to_vec(), klog)),
             #[cfg(feature = "admin")]
@@ -66,6 +72,8 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
                 Some("prep") => Command::PrepHelp,
                 #[cfg(feature = "init")]
                 Some("init") => Command::InitHelp,
+                #[cfg(feature = "publish")]
+                Some("publish") => Command::PublishHelp,
                 Some(other) => return Err(unknown_command(other)),
             },
             _ if klog.take(arg, &mut rest)? => continue,

@@ -46,6 +46,19 @@ macro_rules! init_line {
     };
 }
 
+#[cfg(feature = "publish")]
+macro_rules! publish_line {
+    () => {
+        "  publish     publish types in kcp, in place of its api-syncagent (edge-syncer publish --help)\n"
+    };
+}
+#[cfg(not(feature = "publish"))]
+macro_rules! publish_line {
+    () => {
+        ""
+    };
+}
+
 /// The help of the program.
 pub(super) const PROGRAM: &str = concat!(
     "\
@@ -61,6 +74,7 @@ Commands:
   check       say whether run would work with the same flags, point by point (edge-syncer check --help)
 ",
     init_line!(),
+    publish_line!(),
     pages_line!(),
     "  version     print version, commit, target and date; -V or --version prints the version alone
   help        print this text, or with a command after it its flags; also -h, --help
@@ -227,6 +241,56 @@ Example:
   edge-syncer init render --target=dev.yaml --cluster-name=2abc --cluster-path=root:org:team
 
 Exit codes: 0 printed, 1 a template or what it renders is wrong, 2 wrong usage or unreadable file.
+";
+
+/// The help of `publish`.
+#[cfg(feature = "publish")]
+pub(super) const PUBLISH: &str = "\
+Usage: edge-syncer publish render ...
+
+Takes the place of kcp's api-syncagent, which publishes types of a service cluster in kcp and syncs their objects. So far
+it does so without a server.
+
+Commands:
+  render                      print the schema that a PublishedResource gives, and the copy of an object, without a server
+                              (edge-syncer publish render --help)
+
+Others:
+  -h, --help                  print this text
+  -V, --version               print the version
+
+Called by the name api-syncagent it needs no publish.
+";
+
+/// The help of `publish render`.
+#[cfg(feature = "publish")]
+pub(super) const PUBLISH_RENDER: &str = "\
+Usage: edge-syncer publish render FILE... [flags]
+
+Prints what kcp's api-syncagent makes of a PublishedResource: the APIResourceSchema of its type, and with --object also
+the copy that an object of kcp gets on the service cluster. Needs no server.
+
+Flags:
+  -f, --file FILE             file with a PublishedResource, the CustomResourceDefinition of its type, or both; - is stdin
+                              (repeatable; files may also stand alone)
+  --name NAME                 which PublishedResource, if the files have several
+  --object FILE               file with an object as it is in kcp, and its Namespace if labels of namespaces count
+  --cluster-name ID           cluster id of the object's workspace (required with --object)
+  --cluster-path PATH         its path, such as root:org:team, if the PublishedResource asks for paths
+  --agent-name NAME           name of the agent (default: api-syncagent)
+  --selectable-fields         with fields by which objects are selected, for a kcp that knows them (also =true, =false)
+  -o, --output FORMAT         yaml, or json for one List (default: yaml)
+
+Others:
+  -h, --help                  print this text
+  -V, --version               print the version
+
+Called by the name api-syncagent it needs no publish: api-syncagent render.
+
+Example:
+  edge-syncer publish render published.yaml crd.yaml --object=shop.yaml --cluster-name=2abc
+
+Exit codes: 0 printed, 1 a PublishedResource, a type or an object is wrong, 2 wrong usage or unreadable file.
 ";
 
 const RBAC_USAGE: &str = "\

@@ -1,6 +1,6 @@
 //! The commands of `init`, and the flags of `init render`.
 
-use gotemplate::Data;
+use edge_syncer_init::objects::Data;
 use kube_lite::spelling;
 
 use super::args::{Command, OF_ALL, no_flag_of};

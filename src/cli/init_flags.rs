@@ -3,11 +3,10 @@
 use std::env;
 
 use driver::serve::ListenAddress;
-use edge_syncer_init::selector;
 use edge_syncer_init::{ConfigWorkspace, Settings};
 use kube_lite::access::{AccessSource, Flags};
 use kube_lite::logging::LogFormat;
-use kube_lite::spelling;
+use kube_lite::{selector, spelling};
 use log::LevelFilter;
 
 use super::args::{Command, OF_ALL, no_flag_of};

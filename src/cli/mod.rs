@@ -54,6 +54,8 @@ mod klog;
 pub mod pages;
 #[cfg(feature = "admin")]
 mod prep_args;
+#[cfg(feature = "publish")]
+mod publish_args;
 mod settings;
 mod usage;
 
@@ -72,6 +74,10 @@ const PREP_PLUGIN_NAME: &str = "kubectl-kubestellar-prep_for_syncer";
 /// The name of kcp's init-agent, of which the role `init` takes the place.
 #[cfg(feature = "init")]
 const INIT_NAME: &str = "init-agent";
+
+/// The name of kcp's api-syncagent, of which the role `publish` takes the place.
+#[cfg(feature = "publish")]
+const PUBLISH_NAME: &str = "api-syncagent";
 
 /// The environment variable of the log filter.
 const LOG: &str = "EDGE_SYNCER_LOG";
@@ -112,6 +118,9 @@ pub enum Invocation {
     /// Print the objects of an InitTarget.
     #[cfg(feature = "init")]
     Render(Box<crate::init::Render>),
+    /// Print the schema of a PublishedResource, and the copy of an object.
+    #[cfg(feature = "publish")]
+    PublishRender(Box<crate::publish::Render>),
     /// Print this text on stdout and exit with 0.
     Print(String),
     /// Print this text on stderr and exit with 2: no command was given.
@@ -135,6 +144,11 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, Usa
     #[cfg(feature = "init")]
     if is_called(INIT_NAME) {
         let as_command = |words: Vec<String>| [vec!["init".to_owned()], words].concat();
+        return words(args).and_then(|words| invocation(as_command(words), false));
+    }
+    #[cfg(feature = "publish")]
+    if is_called(PUBLISH_NAME) {
+        let as_command = |words: Vec<String>| [vec!["publish".to_owned()], words].concat();
         return words(args).and_then(|words| invocation(as_command(words), false));
     }
     let found = words(args).and_then(|words| invocation(words, is_go_name));
@@ -179,6 +193,12 @@ fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, Us
         Command::RenderHelp => Invocation::Print(help::RENDER.to_owned()),
         #[cfg(feature = "init")]
         Command::Render(settings) => Invocation::Render(settings),
+        #[cfg(feature = "publish")]
+        Command::PublishHelp => Invocation::Print(help::PUBLISH.to_owned()),
+        #[cfg(feature = "publish")]
+        Command::PublishRenderHelp => Invocation::Print(help::PUBLISH_RENDER.to_owned()),
+        #[cfg(feature = "publish")]
+        Command::PublishRender(settings) => Invocation::PublishRender(settings),
         #[cfg(feature = "admin")]
         Command::Gen(words, klog) => return generate(&words, klog),
         #[cfg(feature = "admin")]
@@ -387,6 +407,16 @@ pub fn render(settings: &crate::init::Render) -> ExitCode {
     match crate::init::render(settings, logger::now()) {
         Ok(text) => print(&text),
         Err(RenderError::Unusable(why)) => fail(&UsageError::new(why).seen_from(init_args::RENDER)),
+        Err(error) => fail(&error),
+    }
+}
+
+/// Prints the schema of a PublishedResource, and the copy of an object.
+#[cfg(feature = "publish")]
+pub fn render_published(settings: &crate::publish::Render) -> ExitCode {
+    match crate::publish::render(settings, logger::now()) {
+        Ok(text) => print(&text),
+        Err(crate::publish::RenderError::Unusable(why)) => fail(&UsageError::new(why).seen_from(publish_args::RENDER)),
         Err(error) => fail(&error),
     }
 }

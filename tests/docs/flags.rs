@@ -104,8 +104,10 @@ fn the_commands_are_those_of_the_help() {
     let in_page = rows.iter().flat_map(|row| spans(&row.cells[0]));
     let mut in_page: Names = in_page.map(|name| name.trim_end_matches(" SHELL").to_owned()).collect();
     // In binaries of the feature.
-    if !help.contains("\n  init ") {
-        in_page.remove("init");
+    for role in ["init", "publish"] {
+        if !help.contains(&format!("\n  {role} ")) {
+            in_page.remove(role);
+        }
     }
     same("commands", &in_page, &in_help);
 }

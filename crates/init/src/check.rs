@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use driver::logger;
 use driver::points::{Points, Verdict};
-use gotemplate::Data;
 use kube_lite::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -14,7 +13,7 @@ use serde_json::json;
 use crate::agent::{NO_TYPE, Subject, TypeName, advice, type_of};
 use crate::kcp::{self, LogicalCluster, WorkspaceType, parsed};
 use crate::kinds::{InitTarget, InitTemplate};
-use crate::objects;
+use crate::objects::{self, Data};
 use crate::run::{LEASE, Settings};
 use crate::servers::Kcp;
 use crate::sides::Place;

@@ -21,7 +21,6 @@ mod kcp;
 pub mod kinds;
 pub mod objects;
 mod run;
-pub mod selector;
 mod servers;
 mod sides;
 mod workspace;

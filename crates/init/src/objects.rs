@@ -3,53 +3,43 @@
 use std::time::SystemTime;
 use std::{error, fmt};
 
-use gotemplate::yaml::{self, Document, DocumentError};
-use gotemplate::{Data, LIBRARY, Template, TemplateError};
-use serde_json::{Map, Value};
+use gotemplate::objects::{self, Object};
+use gotemplate::yaml::DocumentError;
+use gotemplate::{LIBRARY, Template, TemplateError};
 
 use crate::kinds::{InitTarget, InitTemplate};
 
 /// How many objects a source may have.
 pub const MOST_OBJECTS: usize = 10_000;
 
-/// How deep lists may hold lists.
-const DEEPEST_LIST: usize = 8;
-
-/// An object that has a kind and an apiVersion.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Object {
-    /// Its fields.
-    pub fields: Map<String, Value>,
+/// Which objects are created before which: those that others need come first.
+fn rank(object: &Object) -> u8 {
+    let is = |group: &str, kind: &str| {
+        object.group().eq_ignore_ascii_case(group) && object.kind().eq_ignore_ascii_case(kind)
+    };
+    match () {
+        () if is("apiextensions.k8s.io", "CustomResourceDefinition") => 1,
+        () if is("apis.kcp.io", "APIExport") => 2,
+        () if is("apis.kcp.io", "APIBinding") => 3,
+        () if is("", "Namespace") => 4,
+        () => 5,
+    }
 }
 
-impl Object {
-    /// Its kind.
-    pub fn kind(&self) -> &str {
-        text(&self.fields, "kind")
-    }
+/// The workspace that a template is rendered for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Data {
+    /// Its cluster id.
+    pub cluster_name: String,
+    /// Its full path.
+    pub cluster_path: String,
+}
 
-    /// The group and version of its kind.
-    pub fn api_version(&self) -> &str {
-        text(&self.fields, "apiVersion")
-    }
-
-    /// The group of its kind; empty for core kinds.
-    pub fn group(&self) -> &str {
-        self.api_version().split_once('/').map_or("", |(group, _)| group)
-    }
-
-    /// Which objects are created before which: those that others need come first.
-    fn rank(&self) -> u8 {
-        let is = |group: &str, kind: &str| {
-            self.group().eq_ignore_ascii_case(group) && self.kind().eq_ignore_ascii_case(kind)
-        };
-        match () {
-            () if is("apiextensions.k8s.io", "CustomResourceDefinition") => 1,
-            () if is("apis.kcp.io", "APIExport") => 2,
-            () if is("apis.kcp.io", "APIBinding") => 3,
-            () if is("", "Namespace") => 4,
-            () => 5,
-        }
+impl Data {
+    fn fields(&self) -> gotemplate::Data {
+        gotemplate::Data::new("the template's data, which has ClusterName and ClusterPath")
+            .with("ClusterName", &*self.cluster_name)
+            .with("ClusterPath", &*self.cluster_path)
     }
 }
 
@@ -115,75 +105,19 @@ pub fn of_source<'t>(
 /// The objects that a template renders for a workspace, in the order in which they are created.
 pub fn of_template(name: &str, text: &str, data: &Data, now: SystemTime) -> Result<Vec<Object>, SourceError> {
     let template = Template::parse(name, text, &LIBRARY).map_err(SourceError::Template)?;
-    let rendered = template.render(data, now).map_err(SourceError::Template)?;
+    let rendered = template.render(&data.fields(), now).map_err(SourceError::Template)?;
     let wrong = |error| SourceError::Rendered {
         template: name.to_owned(),
         error,
     };
-    let mut objects = of_text(&rendered).map_err(wrong)?;
+    let mut objects = objects::of_text(&rendered).map_err(wrong)?;
     if objects.len() > MOST_OBJECTS {
         let template = name.to_owned();
         return Err(SourceError::TooMany { template });
     }
     // Objects of one rank stay in the order in which they are written.
-    objects.sort_by_key(Object::rank);
+    objects.sort_by_key(rank);
     Ok(objects)
-}
-
-/// The objects of a text, as they stand there.
-pub fn of_text(text: &str) -> Result<Vec<Object>, DocumentError> {
-    let mut objects = Vec::new();
-    for document in yaml::documents(text)? {
-        let Document { number, line, value } = document;
-        unpack(value, &mut objects, 0).map_err(|message| DocumentError {
-            document: number,
-            line,
-            message,
-        })?;
-    }
-    Ok(objects)
-}
-
-/// Adds an object, or all of a list.
-fn unpack(value: Value, objects: &mut Vec<Object>, depth: usize) -> Result<(), String> {
-    let mut fields = match value {
-        Value::Object(fields) => fields,
-        Value::Array(_) => return Err("is a list, not a mapping".to_owned()),
-        Value::String(_) => return Err("is a text, not a mapping".to_owned()),
-        _ => return Err("is a single value, not a mapping".to_owned()),
-    };
-    for key in ["kind", "apiVersion"] {
-        if text(&fields, key).is_empty() {
-            return Err(format!("the object{} has no {key}", named(&fields)));
-        }
-    }
-    if text(&fields, "kind") != "List" || text(&fields, "apiVersion") != "v1" {
-        objects.push(Object { fields });
-        return Ok(());
-    }
-    if depth == DEEPEST_LIST {
-        return Err("lists hold lists too deep".to_owned());
-    }
-    match fields.remove("items") {
-        None | Some(Value::Null) => Ok(()),
-        Some(Value::Array(items)) => (1..).zip(items).try_for_each(|(number, item)| {
-            unpack(item, objects, depth + 1).map_err(|why| format!("item {number} of the List: {why}"))
-        }),
-        Some(_) => Err("items of the List is no list".to_owned()),
-    }
-}
-
-/// The name of an object, in a message.
-fn named(fields: &Map<String, Value>) -> String {
-    let name = fields.get("metadata").and_then(|metadata| metadata.get("name"));
-    match name.and_then(Value::as_str) {
-        Some(name) => format!(" {name}"),
-        None => String::new(),
-    }
-}
-
-fn text<'a>(fields: &'a Map<String, Value>, key: &str) -> &'a str {
-    fields.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]

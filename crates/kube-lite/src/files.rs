@@ -32,6 +32,19 @@ pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
     String::from_utf8(read(path)?).map_err(|_| io::Error::new(ErrorKind::InvalidData, "the file is not UTF-8"))
 }
 
+/// The same of a file, or of what comes from stdin if the file is called `-`.
+pub fn read_text_or_stdin(file: &str) -> io::Result<String> {
+    if file != "-" {
+        return read_text(file);
+    }
+    let mut text = String::new();
+    let length = io::stdin().lock().take(FILE_LIMIT + 1).read_to_string(&mut text)?;
+    if length as u64 > FILE_LIMIT {
+        return Err(too_large());
+    }
+    Ok(text)
+}
+
 fn check(metadata: &Metadata) -> io::Result<()> {
     if metadata.is_dir() {
         return Err(ErrorKind::IsADirectory.into());

@@ -47,6 +47,7 @@ mod refused;
 pub mod reload;
 mod resource;
 mod room;
+pub mod selector;
 mod shared;
 pub mod spelling;
 mod stored;

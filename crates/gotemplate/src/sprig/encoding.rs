@@ -31,12 +31,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 fn sum(args: &Args<'_>, algorithm: &'static Algorithm) -> Answer {
-    let digest = digest::digest(algorithm, args.text(0));
-    let hex = digest.as_ref().iter().fold(String::new(), |mut hex, byte| {
+    args.heap.text(hex(digest::digest(algorithm, args.text(0)).as_ref()))
+}
+
+/// In hexadecimal.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
         hex
-    });
-    args.heap.text(hex)
+    })
 }
 
 fn adler32(text: &[u8]) -> u32 {

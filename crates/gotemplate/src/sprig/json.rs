@@ -110,13 +110,20 @@ fn write(out: &mut Sink, value: &Value, style: Style, depth: usize, heap: &Heap)
             }
             out.push("}")
         }),
-        Value::Data(data) => {
-            out.push("{\"ClusterName\":")?;
-            write_text(out, data.cluster_name.as_bytes(), style)?;
-            out.push(",\"ClusterPath\":")?;
-            write_text(out, data.cluster_path.as_bytes(), style)?;
+        Value::Data(data) => heap.deeper(|| {
+            out.push("{")?;
+            for (index, (name, value)) in data.fields.iter().enumerate() {
+                out.push(if index > 0 { "," } else { "" })?;
+                line(out, style, depth + 1)?;
+                write_text(out, name.as_bytes(), style)?;
+                out.push(if style.is_pretty { ": " } else { ":" })?;
+                write(out, value, style, depth + 1, heap)?;
+            }
+            if !data.fields.is_empty() {
+                line(out, style, depth)?;
+            }
             out.push("}")
-        }
+        }),
     }
 }
 

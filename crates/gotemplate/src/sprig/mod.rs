@@ -20,13 +20,21 @@ mod regexes;
 mod rewrite;
 mod semver;
 mod strings;
+mod syncagent;
 mod urls;
 mod words;
 
 /// All of them.
 pub const LIBRARY: Library = Library {
+    own: &[],
     tables: TABLES,
     refused,
+};
+
+/// All of them, and what kcp's api-syncagent has beside them.
+pub const SYNCAGENT: Library = Library {
+    own: syncagent::FUNCTIONS,
+    ..LIBRARY
 };
 
 const TABLES: &[&[Function]] = &[

@@ -28,10 +28,9 @@ pub(crate) fn field(
             Some(value) => plain(value.clone()),
             None => plain(Value::Nil).map(|_| None),
         },
-        Value::Data(data) => match name {
-            "ClusterName" => plain(heap.text(&data.cluster_name)?),
-            "ClusterPath" => plain(heap.text(&data.cluster_path)?),
-            _ => Err(no_field(&receiver, name)),
+        Value::Data(data) => match data.fields.iter().find(|(known, _)| *known == name) {
+            Some((_, value)) => plain(value.clone()),
+            None => Err(no_field(&receiver, name)),
         },
         _ => match method(&receiver, name, &arguments, heap) {
             Some(answer) => answer.map(Some),

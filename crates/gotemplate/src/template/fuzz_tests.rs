@@ -7,10 +7,9 @@ use super::*;
 use crate::sprig::LIBRARY;
 
 fn rendered(text: &str) -> Result<Vec<u8>, TemplateError> {
-    let data = Data {
-        cluster_name: "2abc".to_owned(),
-        cluster_path: "root:org".to_owned(),
-    };
+    let data = Data::new("the template's data")
+        .with("ClusterName", "2abc")
+        .with("ClusterPath", "root:org");
     let now = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
     Template::parse("t", text, &LIBRARY)?.render_bytes(&data, now)
 }

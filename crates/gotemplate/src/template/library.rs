@@ -6,6 +6,8 @@ use super::function::Function;
 /// The functions that templates have beside Go's own.
 #[derive(Debug)]
 pub struct Library {
+    /// What a role has beside them.
+    pub(crate) own: &'static [Function],
     /// They take the place of Go's own of the same name.
     pub(crate) tables: &'static [&'static [Function]],
     /// Why one that people may expect is not among them.
@@ -28,6 +30,11 @@ impl Library {
 
     /// All of them, Go's own last.
     pub(crate) fn all(&self) -> impl Iterator<Item = &'static Function> + use<> {
-        self.tables.iter().copied().chain([builtins::FUNCTIONS]).flatten()
+        let tables = self.tables.iter().copied();
+        [self.own]
+            .into_iter()
+            .chain(tables)
+            .chain([builtins::FUNCTIONS])
+            .flatten()
     }
 }

@@ -9,13 +9,14 @@
 
 use std::time::SystemTime;
 
+pub use data::{Data, Field};
 pub use error::TemplateError;
 use heap::Heap;
 pub use library::Library;
 use node::Trees;
-use value::Value;
 
 mod builtins;
+mod data;
 mod equal;
 mod error;
 mod exec;
@@ -36,15 +37,6 @@ mod fuzz_tests;
 #[cfg(test)]
 mod tests;
 
-/// What a template is rendered for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Data {
-    /// The cluster id of the workspace that is initialized.
-    pub cluster_name: String,
-    /// Its full path.
-    pub cluster_path: String,
-}
-
 /// A template that can be rendered.
 #[derive(Debug)]
 pub struct Template {
@@ -61,7 +53,7 @@ impl Template {
         Ok(Self { name, text, trees })
     }
 
-    /// What it renders for this workspace at this time.
+    /// What it renders for this data at this time.
     pub fn render(&self, data: &Data, now: SystemTime) -> Result<String, TemplateError> {
         let bytes = self.render_bytes(data, now)?;
         String::from_utf8(bytes).map_err(|error| {
@@ -75,6 +67,8 @@ impl Template {
 
     fn render_bytes(&self, data: &Data, now: SystemTime) -> Result<Vec<u8>, TemplateError> {
         let heap = Heap::new(now);
-        exec::render(self, &Value::Data(data.clone().into()), &heap)
+        let value = data.value(&heap);
+        let value = value.map_err(|why| TemplateError::at(&self.name, &self.text, 0, &why))?;
+        exec::render(self, &value, &heap)
     }
 }

@@ -42,7 +42,17 @@ pub(crate) fn display(out: &mut Sink, value: &Value, heap: &Heap) -> Result<(), 
         }),
         Value::Time(moment) => out.push(moment.to_string()),
         Value::Version(version) => out.push(version.to_string()),
-        Value::Data(data) => out.push(format!("{{{} {}}}", data.cluster_name, data.cluster_path)),
+        Value::Data(data) => match &data.text {
+            Some(text) => out.push(text),
+            None => heap.deeper(|| {
+                out.push("{")?;
+                for (index, (_, value)) in data.fields.iter().enumerate() {
+                    out.push(if index > 0 { " " } else { "" })?;
+                    display(out, value, heap)?;
+                }
+                out.push("}")
+            }),
+        },
     }
 }
 

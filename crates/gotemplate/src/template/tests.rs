@@ -15,10 +15,9 @@ const TABLES: [(&str, &str); 2] = [
 ];
 
 fn data() -> Data {
-    Data {
-        cluster_name: "2abc".to_owned(),
-        cluster_path: "root:org:team".to_owned(),
-    }
+    Data::new("the template's data")
+        .with("ClusterName", "2abc")
+        .with("ClusterPath", "root:org:team")
 }
 
 fn now() -> SystemTime {

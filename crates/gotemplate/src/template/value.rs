@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::Data;
 use crate::moment::Moment;
 use crate::version::Version;
 
@@ -23,7 +22,7 @@ pub(crate) enum Value {
     Time(Rc<Moment>),
     Version(Rc<Version>),
     /// What a template is rendered for.
-    Data(Rc<Data>),
+    Data(Rc<Struct>),
 }
 
 /// The integer types that functions return.
@@ -62,6 +61,15 @@ pub(crate) struct Map {
     pub(crate) entries: RefCell<Entries>,
 }
 
+/// A struct. Templates only read it.
+pub(crate) struct Struct {
+    pub(crate) type_name: &'static str,
+    /// Its fields, and what its methods give.
+    pub(crate) fields: Vec<(&'static str, Value)>,
+    /// What it prints, if not its fields.
+    pub(crate) text: Option<String>,
+}
+
 impl Value {
     pub(crate) fn int(number: i64) -> Self {
         Self::Int(IntKind::Int, number)
@@ -92,7 +100,7 @@ impl Value {
             Self::Map(_) => "map[string]interface {}",
             Self::Time(_) => "time.Time",
             Self::Version(_) => "*semver.Version",
-            Self::Data(_) => "the template's data, which has ClusterName and ClusterPath",
+            Self::Data(data) => data.type_name,
         }
     }
 

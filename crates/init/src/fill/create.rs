@@ -1,6 +1,7 @@
 //! Creating the objects of a source, one by one.
 
 use bytes::Bytes;
+use gotemplate::objects::Object;
 use kube_lite::logging::log_line;
 use kube_lite::meta::Meta;
 use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType};
@@ -10,7 +11,6 @@ use serde_json::{Value, json};
 use super::mapping::Mapping;
 use super::{Stop, Trouble, Why};
 use crate::kcp::parsed;
-use crate::objects::Object;
 use crate::sides::Key;
 
 /// The annotation that names a condition which an object has to have before the workspace is ready.

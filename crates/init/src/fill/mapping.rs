@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use gotemplate::objects::Object;
 use kube_lite::discovery::{self, GroupVersion, Served};
 use kube_lite::{Cluster, Error, ResourceType};
-
-use crate::objects::Object;
 
 /// Kinds that are the same in every workspace, so that nothing has to be asked for them: group, version, plural, kind, and
 /// whether they are in namespaces. Whether they are served shows when they are created.

@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use driver::logger;
-use gotemplate::Data;
 use kube_lite::{Cluster, Content, Error, ObjectName};
 
 use self::create::Creating;
@@ -22,7 +21,7 @@ pub(crate) use self::release::{Released, release};
 pub(crate) use self::trouble::{Trouble, Why};
 use crate::kcp::{self, LogicalCluster, parsed};
 use crate::kinds::{InitTarget, InitTemplate};
-use crate::objects::{self, SourceError};
+use crate::objects::{self, Data, SourceError};
 use crate::sides::{Key, Side};
 
 /// What a workspace is to get.

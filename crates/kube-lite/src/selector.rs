@@ -69,8 +69,8 @@ fn requirement(text: &str) -> Result<(), String> {
     }
 }
 
-/// A key: a name of 63 characters, and before a slash a domain.
-fn check_key(key: &str) -> Result<(), String> {
+/// What is wrong with the key of a label, if anything is: it is a name of 63 characters, and before a slash a domain.
+pub fn check_key(key: &str) -> Result<(), String> {
     let (domain, name) = key
         .split_once('/')
         .map_or((None, key), |(domain, name)| (Some(domain), name));
@@ -85,7 +85,8 @@ fn check_key(key: &str) -> Result<(), String> {
     Err(format!("{key:?} is no key of a label"))
 }
 
-fn check_value(value: &str) -> Result<(), String> {
+/// What is wrong with the value of a label, if anything is: it is empty, or a name of 63 characters.
+pub fn check_value(value: &str) -> Result<(), String> {
     if value.is_empty() || is_name(value, is_of_name) {
         return Ok(());
     }
