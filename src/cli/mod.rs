@@ -490,6 +490,19 @@ mod tests {
         assert_eq!(check(&format!("/ko-app/syncer run {flags}")).unwrap(), expected);
     }
 
+    #[cfg(feature = "publish")]
+    #[test]
+    fn publishes_when_called_by_the_name_of_kcps_agent() {
+        let nothing = check("edge-syncer publish").unwrap_err();
+        for flags in ["", " --namespace=a --kcp-kubeconfig=b", " publish"] {
+            let error = check(&format!("/usr/local/bin/api-syncagent{flags}")).unwrap_err();
+            assert_eq!(error == nothing, flags != " publish", "{error}");
+        }
+        let called = check("api-syncagent render a").unwrap();
+        assert_eq!(called, check("edge-syncer publish render a").unwrap());
+        assert!(matches!(called, Invocation::PublishRender(_)));
+    }
+
     #[test]
     fn prints_help_and_version() {
         let version = format!("edge-syncer {}\n", env!("CARGO_PKG_VERSION"));

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use crate::json::taken;
 use crate::keys::{AGENT_NAME, OWN_PREFIX, ObjectKey, RELATED_PREFIX};
 use crate::naming::CopyName;
 
@@ -86,13 +87,6 @@ fn mark(copy: &mut Map<String, Value>, terms: &Terms<'_>, key: &ObjectKey) {
         }
     }
     copy.insert("metadata".to_owned(), Value::Object(metadata));
-}
-
-fn taken(object: &mut Map<String, Value>, key: &str) -> Map<String, Value> {
-    match object.remove(key) {
-        Some(Value::Object(map)) => map,
-        _ => Map::new(),
-    }
 }
 
 /// The copy of an object that has none yet. The object is as mutations have left it.

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
+use crate::json::taken;
 use crate::keys::AGENT_NAME;
 use crate::kinds::{Origin, PublishedResource};
 
@@ -113,14 +114,6 @@ pub fn merge(export: &Value, agent: &str, published: &[Published<'_>]) -> Merged
 fn texts(list: Option<&Value>) -> Vec<String> {
     let items = list.and_then(Value::as_array).into_iter().flatten();
     items.filter_map(Value::as_str).map(str::to_owned).collect()
-}
-
-/// The mapping at this key, taken out.
-fn taken(object: &mut Map<String, Value>, key: &str) -> Map<String, Value> {
-    match object.remove(key) {
-        Some(Value::Object(map)) => map,
-        _ => Map::new(),
-    }
 }
 
 /// What a schema is of, as `plural.group`: its name without the version.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use ring::digest;
-use serde_json::{Number, Value};
+use serde_json::{Map, Number, Value};
 
 /// Appends a text in quotes. As Go does by default, what HTML would read is written by its number.
 pub(crate) fn push_text(out: &mut String, text: &str) {
@@ -72,6 +72,14 @@ pub(crate) fn push_float(out: &mut String, number: f64) {
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let sign = if exponent.starts_with('-') { "" } else { "+" };
     let _ = write!(out, "{digits}e{sign}{exponent}");
+}
+
+/// The mapping at this key, taken out.
+pub(crate) fn taken(object: &mut Map<String, Value>, key: &str) -> Map<String, Value> {
+    match object.remove(key) {
+        Some(Value::Object(map)) => map,
+        _ => Map::new(),
+    }
 }
 
 /// A value as text.

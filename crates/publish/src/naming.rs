@@ -288,7 +288,7 @@ mod tests {
             ),
             (
                 (None, Some("{{ .Object.metadata.labels.nope | trim }}")),
-                "template spec.naming.namespace, line 1, column 38: executing \"spec.naming.namespace\" at <trim>: \
+                "template spec.naming.namespace, line 1, column 35: executing \"spec.naming.namespace\" at <trim>: \
                  invalid value; expected string",
             ),
             (
