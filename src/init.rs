@@ -5,15 +5,15 @@ use std::fmt;
 use std::time::SystemTime;
 
 use edge_syncer_init::kinds::{InitTarget, InitTemplate};
-use edge_syncer_init::objects::{self, Data, SourceError};
+use edge_syncer_init::objects::{Data, SourceError, of_source};
 pub use edge_syncer_init::run;
-use gotemplate::objects::{Object, of_text};
-use gotemplate::yaml::{self, DocumentError};
+use gotemplate::objects::{self, Object, of_text};
+use gotemplate::yaml::DocumentError;
 use kube_lite::files;
 use kube_lite::logging::LogFormat;
 use log::LevelFilter;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// What `init` is to run with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -168,7 +168,7 @@ impl Contents {
         let mut all = Vec::new();
         for (index, source) in target.spec.sources.iter().enumerate() {
             let named = |name: &str| template(name).map(|found| &found.object);
-            let objects = objects::of_source(target, index, named, data, now).map_err(|error| {
+            let objects = of_source(target, index, named, data, now).map_err(|error| {
                 let template = source.template.as_ref().and_then(|source| template(&source.name));
                 RenderError::Source {
                     file: template.map_or(&found.file, |template| &template.file).clone(),
@@ -215,17 +215,14 @@ fn once_each<T>(all: &[Found<T>], name: impl Fn(&T) -> &String, kind: &str) -> R
 }
 
 fn printed(objects: Vec<Object>, json: bool) -> String {
-    let objects = objects.into_iter().map(|object| Value::Object(object.fields));
-    if json {
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects.collect::<Vec<_>>()});
-        return format!("{list:#}\n");
-    }
-    let documents: Vec<String> = objects.map(|object| yaml::write(&object)).collect();
-    documents.join("---\n")
+    let objects: Vec<Value> = objects.into_iter().map(|object| Value::Object(object.fields)).collect();
+    objects::printed(&objects, json)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     const TARGET: &str = "kind: InitTarget\napiVersion: initialization.kcp.io/v1alpha1\nmetadata: {name: dev}\nspec:\n  \

@@ -9,10 +9,10 @@ use edge_syncer_publish::keys::ObjectKey;
 use edge_syncer_publish::kinds::{self, PublishedResource};
 use edge_syncer_publish::naming::{Namer, Workspace};
 use edge_syncer_publish::schema::{self, Crd};
-use gotemplate::objects::{Object, of_text};
-use gotemplate::yaml::{self, DocumentError};
+use gotemplate::objects::{Object, of_text, printed};
+use gotemplate::yaml::DocumentError;
 use kube_lite::files;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// What `publish render` is to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,7 +164,7 @@ fn made(settings: &Render, found: &[Found], objects: &[Found], now: SystemTime) 
             now,
         )?);
     }
-    Ok(printed(documents, settings.json))
+    Ok(printed(&documents, settings.json))
 }
 
 /// The PublishedResource that is meant.
@@ -280,17 +280,10 @@ fn copy(
     ))
 }
 
-fn printed(documents: Vec<Value>, json: bool) -> String {
-    if json {
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": documents});
-        return format!("{list:#}\n");
-    }
-    let documents: Vec<String> = documents.iter().map(yaml::write).collect();
-    documents.join("---\n")
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     const PUBLISHED: &str = "kind: PublishedResource\napiVersion: syncagent.kcp.io/v1alpha1\nmetadata: {name: shops}\nspec:\n  \

@@ -1,6 +1,6 @@
 //! The objects that a text of YAML holds.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::yaml::{self, Document, DocumentError};
 
@@ -72,6 +72,16 @@ fn unpack(value: Value, objects: &mut Vec<Object>, depth: usize) -> Result<(), S
         }),
         Some(_) => Err("items of the List is no list".to_owned()),
     }
+}
+
+/// Objects as people are shown them: as documents of YAML, or as JSON of one List.
+pub fn printed(objects: &[Value], json: bool) -> String {
+    if json {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+        return format!("{list:#}\n");
+    }
+    let documents: Vec<String> = objects.iter().map(yaml::write).collect();
+    documents.join("---\n")
 }
 
 /// The name of an object, in a message.

@@ -24,18 +24,14 @@ pub struct Terms<'a> {
     pub subresources: &'a [&'a str],
 }
 
-/// The labels of an object that travel.
-fn may_have_label(key: &str) -> bool {
-    !key.starts_with("claimed.internal.apis.kcp.io/") && !key.starts_with(OWN_PREFIX)
-}
-
-/// The annotations of an object that travel.
-fn may_have_annotation(key: &str) -> bool {
-    let is_of_one_side = matches!(
-        key,
-        "kcp.io/cluster" | "kubectl.kubernetes.io/last-applied-configuration"
-    );
-    !is_of_one_side && !key.starts_with(OWN_PREFIX) && !key.starts_with(RELATED_PREFIX)
+/// Whether a label or annotation of an object travels.
+fn may_travel(place: &str, key: &str) -> bool {
+    let is_of_kcp = match place {
+        "labels" => key.starts_with("claimed.internal.apis.kcp.io/"),
+        _ => key == "kcp.io/cluster" || key.starts_with(RELATED_PREFIX),
+    };
+    let is_of_kubectl = key == "kubectl.kubernetes.io/last-applied-configuration";
+    !is_of_kcp && !is_of_kubectl && !key.starts_with(OWN_PREFIX)
 }
 
 /// The desired state of an object as it is kept, and as it is compared with what was kept before: its type, name, labels
@@ -49,12 +45,11 @@ pub fn state(object: &Value, subresources: &[&str]) -> Value {
             metadata.insert(key.to_owned(), value.clone());
         }
     }
-    let rules: [(&str, fn(&str) -> bool); 2] = [("labels", may_have_label), ("annotations", may_have_annotation)];
-    for (key, may_have) in rules {
-        let mut kept = texts(object, key).cloned().unwrap_or_default();
-        kept.retain(|key, _| may_have(key));
+    for place in ["labels", "annotations"] {
+        let mut kept = texts(object, place).cloned().unwrap_or_default();
+        kept.retain(|key, _| may_travel(place, key));
         if !kept.is_empty() {
-            metadata.insert(key.to_owned(), Value::Object(kept));
+            metadata.insert(place.to_owned(), Value::Object(kept));
         }
     }
     state.insert("metadata".to_owned(), Value::Object(metadata));

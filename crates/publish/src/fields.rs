@@ -24,20 +24,20 @@ impl Errors {
 #[derive(Clone)]
 pub(crate) struct Fields<'a> {
     path: String,
-    fields: Option<&'a Map<String, Value>>,
+    values: Option<&'a Map<String, Value>>,
     errors: &'a Errors,
 }
 
 impl<'a> Fields<'a> {
     /// Those of this value, which is at this path.
     pub(crate) fn new(path: &str, value: &'a Value, errors: &'a Errors) -> Self {
-        let fields = value.as_object();
-        if fields.is_none() {
+        let values = value.as_object();
+        if values.is_none() {
             errors.add(path, "must be a mapping");
         }
         Self {
             path: path.to_owned(),
-            fields,
+            values,
             errors,
         }
     }
@@ -56,7 +56,7 @@ impl<'a> Fields<'a> {
     }
 
     fn value(&self, key: &str) -> Option<&'a Value> {
-        self.fields?.get(key).filter(|value| !value.is_null())
+        self.values?.get(key).filter(|value| !value.is_null())
     }
 
     /// True if the field is there.
@@ -80,7 +80,7 @@ impl<'a> Fields<'a> {
 
     /// A text that must be there. It may be empty if `may_be_empty`.
     pub(crate) fn required(&self, key: &str, may_be_empty: bool) -> String {
-        if self.fields.is_some() && !self.has(key) {
+        if self.values.is_some() && !self.has(key) {
             self.error(key, "is missing");
         }
         let text = self.any_text(key);
@@ -107,7 +107,7 @@ impl<'a> Fields<'a> {
 
     /// A mapping that must be there.
     pub(crate) fn required_inner(&self, key: &str) -> Option<Self> {
-        if self.fields.is_some() && !self.has(key) {
+        if self.values.is_some() && !self.has(key) {
             self.error(key, "is missing");
         }
         self.inner(key)
@@ -148,7 +148,7 @@ impl<'a> Fields<'a> {
         let Some(inner) = self.inner(key) else {
             return BTreeMap::new();
         };
-        let keys = inner.fields.into_iter().flat_map(Map::keys);
+        let keys = inner.values.into_iter().flat_map(Map::keys);
         keys.filter_map(|name| Some((name.clone(), inner.any_text(name)?)))
             .collect()
     }

@@ -157,15 +157,12 @@ fn replaced(text: &str, object: &Value, cluster: &str) -> String {
         let found = placeholders
             .iter()
             .find(|(placeholder, _)| rest.starts_with(placeholder));
-        match found {
-            Some((placeholder, value)) => {
-                out.push_str(value);
-                rest = &rest[placeholder.len()..];
-            }
-            None => {
-                out.push(next);
-                rest = &rest[next.len_utf8()..];
-            }
+        if let Some((placeholder, value)) = found {
+            out.push_str(value);
+            rest = &rest[placeholder.len()..];
+        } else {
+            out.push(next);
+            rest = &rest[next.len_utf8()..];
         }
     }
     out

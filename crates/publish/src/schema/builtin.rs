@@ -151,7 +151,7 @@ fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
 }
 
 /// The first that is not empty.
-fn first<'a>(texts: [&'a str; 3]) -> &'a str {
+fn first(texts: [&str; 3]) -> &str {
     texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
 }
 
