@@ -175,7 +175,7 @@ fn chosen<'a>(found: &'a [Found], name: Option<&str>) -> Result<(PublishedResour
         .collect();
     let names = || all.iter().map(|it| it.name()).collect::<Vec<_>>().join(", ");
     let unusable = |why: String| Err(RenderError::Unusable(why));
-    let named = match (name, all.as_slice()) {
+    let meant = match (name, all.as_slice()) {
         (_, []) => return unusable("there is no PublishedResource in the files".to_owned()),
         (None, [only]) => *only,
         (None, _) => {
@@ -189,8 +189,8 @@ fn chosen<'a>(found: &'a [Found], name: Option<&str>) -> Result<(PublishedResour
             None => return unusable(format!("--name {name:?}: the files have {}", names())),
         },
     };
-    let published = kinds::read(&named.value()).map_err(|error| named.error(error))?;
-    Ok((published, named))
+    let published = kinds::read(&meant.value()).map_err(|error| meant.error(error))?;
+    Ok((published, meant))
 }
 
 /// The type that it is about.

@@ -1,7 +1,7 @@
 //! What is written to a copy: the desired state of its object, without what belongs to one side alone, and by the last
 //! state that was written, so that what others change in the copy stays.
 //!
-//! Promises: nothing of the agent's own and nothing that the server sets travels; what the object did not change since is
+//! Promises: nothing of the agent's own and nothing that the server sets is copied; what the object did not change since is
 //! not written; a copy that leads to its object by wrong labels or annotations is repaired.
 
 use std::collections::BTreeMap;
@@ -24,8 +24,8 @@ pub struct Terms<'a> {
     pub subresources: &'a [&'a str],
 }
 
-/// Whether a label or annotation of an object travels.
-fn may_travel(place: &str, key: &str) -> bool {
+/// Whether a label or annotation of an object is copied.
+fn is_copied(place: &str, key: &str) -> bool {
     let is_of_kcp = match place {
         "labels" => key.starts_with("claimed.internal.apis.kcp.io/"),
         _ => key == "kcp.io/cluster" || key.starts_with(RELATED_PREFIX),
@@ -47,7 +47,7 @@ pub fn state(object: &Value, subresources: &[&str]) -> Value {
     }
     for place in ["labels", "annotations"] {
         let mut kept = texts(object, place).cloned().unwrap_or_default();
-        kept.retain(|key, _| may_travel(place, key));
+        kept.retain(|key, _| is_copied(place, key));
         if !kept.is_empty() {
             metadata.insert(place.to_owned(), Value::Object(kept));
         }

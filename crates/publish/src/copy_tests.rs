@@ -88,7 +88,7 @@ fn a_new_copy_has_the_content_and_leads_back() {
 }
 
 #[test]
-fn what_belongs_to_one_side_does_not_travel() {
+fn what_belongs_to_one_side_is_not_copied() {
     let labels = json!({
         "a": "b",
         "claimed.internal.apis.kcp.io/x": "y",
@@ -127,7 +127,7 @@ fn only_what_the_object_changed_is_written() {
 }
 
 #[test]
-fn labels_of_the_object_travel_one_by_one() {
+fn labels_of_the_object_are_copied_one_by_one() {
     let both = with_metadata("labels", &json!({"a": "1", "b": "2"}));
     let one = with_metadata("labels", &json!({"a": "3"}));
     let none = object(&json!({}));

@@ -33,7 +33,7 @@ pub struct Merged {
     pub claims: Vec<String>,
 }
 
-/// A claim, as far as one is told from another.
+/// A claim, by what distinguishes it from others.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Claim {
     group: String,

@@ -43,7 +43,7 @@ pub struct PublishedResource {
     pub projection: Projection,
     /// What is changed on the way.
     pub mutation: Mutation,
-    /// What travels along.
+    /// What is synced with objects.
     pub related: Vec<Related>,
     /// Whether objects are synced; otherwise the type is published and nothing more.
     pub is_synced: bool,

@@ -1,4 +1,4 @@
-//! What travels along with objects: the list `related` of a PublishedResource.
+//! What is synced along with objects: the list `related` of a PublishedResource.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::labels::Selector;
 /// Objects that belong to a primary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Related {
-    /// Tells it from the others.
+    /// Distinguishes it from the others.
     pub identifier: String,
     /// The side that is the source of truth.
     pub origin: Origin,
@@ -30,7 +30,7 @@ pub struct Related {
     pub watch: Option<Watch>,
     /// Whether copies go with the primary.
     pub cleanup: Cleanup,
-    /// Whether the status travels too.
+    /// Whether the status is synced too.
     pub status: StatusSync,
 }
 
@@ -84,7 +84,7 @@ pub enum Cleanup {
     Delete,
 }
 
-/// Whether the status travels from the origin to the other side.
+/// Whether the status is synced from the origin to the other side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusSync {
     /// It does not.

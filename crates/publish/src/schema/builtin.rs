@@ -324,7 +324,7 @@ fn anything(schema: &Value, description: &str) -> Value {
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 
-/// The keys by which items of a list are told apart have to be there, unless they have a default.
+/// The keys by which items of a list are distinguished have to be there, unless they have a default.
 fn require_keys(item: &mut Value, list: &Value) {
     let keys = list.get(MAP_KEYS).and_then(Value::as_array);
     let properties = item.get("properties").and_then(Value::as_object);
