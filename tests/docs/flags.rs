@@ -228,8 +228,9 @@ fn is_flag(name: &str) -> bool {
 
 #[test]
 fn every_flag_that_a_page_names_exists() {
-    /// Of kubectl, of `scripts/footprint`, of `check`, `gen rbac` and `init render`, and what stands for any flag.
-    const OF_OTHERS: [&str; 9] = [
+    /// Of kubectl, of `scripts/footprint`, of `check`, `gen rbac`, `init render` and `publish render`, and what stands for
+    /// any flag.
+    const OF_OTHERS: [&str; 12] = [
         "--show-managed-fields",
         "--stress",
         "--minutes",
@@ -238,6 +239,9 @@ fn every_flag_that_a_page_names_exists() {
         "--allow-escalation",
         "--target",
         "--target-name",
+        "--name",
+        "--object",
+        "--cluster-path",
         "--flag",
     ];
     assert!(is_flag("--qps") && !is_flag("--nonsense"));
