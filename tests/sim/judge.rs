@@ -222,12 +222,10 @@ impl Run {
                 1 + u64::from(self.world.habits.upsync)
             } else if self.elects && &*key.name == LEASE {
                 LEASE_REQUESTS
-            } else if &*key.name == "kube-system" {
+            } else {
                 // After a request whose answer was cut off, a side is asked once more who it is, as soon as it answers
                 // something: the next heartbeat, or without any the next watch, within this hour.
-                1
-            } else {
-                0
+                u64::from(&*key.name == "kube-system")
             };
             let most = each * self.processes.len() as u64;
             if count > most {

@@ -13,10 +13,12 @@
 //! It never knows a role, decides what is read or written, keeps an object, or reads arguments and the environment.
 
 pub mod advice;
+pub mod events;
 pub mod failures;
 pub mod few;
 pub mod leader;
 pub mod logger;
+pub mod outbox;
 pub mod points;
 pub mod queue;
 mod requests;

@@ -8,14 +8,13 @@
 //! - `run`: what is started; `servers`: where the workspaces are; `sides`: the ids of both.
 //! - `agent`: what is decided, as plain data on the driver.
 //! - `check`: whether that would work.
-//! - `fill`: what is done in one workspace. Beside `events`, nothing else talks to a server.
+//! - `fill`: what is done in one workspace. Nothing else talks to a server.
 //! - `objects`: the objects of a target for a workspace, in the order in which they are created.
 //! - `kinds`: InitTarget and InitTemplate; `kcp`: what is read of kcp's own objects.
 #![forbid(unsafe_code)]
 
 mod agent;
 mod check;
-mod events;
 mod fill;
 mod kcp;
 pub mod kinds;

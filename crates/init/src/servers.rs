@@ -4,17 +4,14 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use driver::source::Mode;
-use driver::{Opened, Perform, Servers};
+use driver::{Opened, Perform, Servers, events};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
-use http::Uri;
 use kube_lite::access::{AccessError, AccessSource};
-use kube_lite::below::Below;
-use kube_lite::reload::{Reach, Reloading};
-use kube_lite::{ApiServer, Cluster, RateLimit, Workspaces};
+use kube_lite::below::{Below, Host};
+use kube_lite::{Cluster, RateLimit, Workspaces};
 
 use crate::agent::{Agent, Answer, Request};
-use crate::events;
 use crate::fill::{fill, release};
 use crate::sides::{Place, Side};
 use crate::workspace::ConfigWorkspace;
@@ -25,57 +22,31 @@ const FIELD_MANAGER: &str = "init-agent";
 /// What opens the sides of the agent, and does its work there.
 #[derive(Clone)]
 pub(crate) struct Kcp {
-    source: AccessSource,
-    user_agent: String,
-    /// kcp itself, at the address of the kubeconfig.
-    root: Rc<Reloading>,
+    host: Host,
     clock: fn() -> Duration,
 }
 
 impl Kcp {
     pub(crate) fn open(source: AccessSource, user_agent: String, clock: fn() -> Duration) -> Result<Self, AccessError> {
-        let root = Reloading::open_at("kcp", source.clone(), Reach::Root, user_agent.clone())?;
-        Ok(Self {
-            source,
-            user_agent,
-            root: Rc::new(root),
-            clock,
-        })
+        let host = Host::open("kcp", source, user_agent)?;
+        Ok(Self { host, clock })
     }
 
     /// Checks whether the files with address and credentials were replaced.
     pub(crate) fn check_files(&self) {
-        self.root.check_files();
+        self.host.check_files();
     }
 
     /// The workspace of the targets.
     pub(crate) fn config(&self, workspace: &ConfigWorkspace) -> Cluster {
-        let root = Rc::clone(&self.root) as Rc<dyn ApiServer>;
-        cluster("config", Below::new(root, &workspace.path)).with(workspace.workspaces)
+        cluster("config", self.host.below(&workspace.path)).with(workspace.workspaces)
     }
 
     /// What is at a place.
     pub(crate) fn at(&self, place: &Place) -> Cluster {
-        let root = Rc::clone(&self.root) as Rc<dyn ApiServer>;
         match place {
-            Place::Workspace(workspace) => cluster("type", Below::new(root, &format!("/clusters/{workspace}"))),
-            Place::Url(url) => cluster("shard", self.at_url(root, url)).with(Workspaces::Many),
-        }
-    }
-
-    /// What a URL of kcp leads to: through the same connections where it is at the same address.
-    fn at_url(&self, root: Rc<dyn ApiServer>, url: &str) -> Below {
-        let Ok(url) = url.parse::<Uri>() else {
-            return Below::nothing(format!("{url:?} is no URL"));
-        };
-        if self.root.is_at(&url) {
-            return Below::new(root, url.path());
-        }
-        let path = url.path().to_owned();
-        let other = Reloading::open_at("shard", self.source.clone(), Reach::At(url), self.user_agent.clone());
-        match other {
-            Ok(server) => Below::new(Rc::new(server), &path),
-            Err(error) => Below::nothing(error.to_string()),
+            Place::Workspace(workspace) => cluster("type", self.host.below(&format!("/clusters/{workspace}"))),
+            Place::Url(url) => cluster("shard", self.host.at(url)).with(Workspaces::Many),
         }
     }
 }

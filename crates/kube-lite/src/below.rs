@@ -10,7 +10,56 @@ use http::uri::PathAndQuery;
 use http::{Request, Uri};
 use secrecy::SecretString;
 
+use crate::access::{AccessError, AccessSource};
+use crate::reload::{Reach, Reloading};
 use crate::{ApiServer, Credentials, Error, Place, Response};
+
+/// What is below the address of a kubeconfig, and at addresses that its server gives: all of kcp.
+#[derive(Clone)]
+pub struct Host {
+    source: AccessSource,
+    user_agent: String,
+    root: Rc<Reloading>,
+}
+
+impl Host {
+    /// The server of a kubeconfig, without the workspace at the end of its URL. `name` is that of the side in messages.
+    pub fn open(name: &'static str, source: AccessSource, user_agent: String) -> Result<Self, AccessError> {
+        let root = Reloading::open_at(name, source.clone(), Reach::Root, user_agent.clone())?;
+        Ok(Self {
+            source,
+            user_agent,
+            root: Rc::new(root),
+        })
+    }
+
+    /// Checks whether the files with address and credentials were replaced.
+    pub fn check_files(&self) {
+        self.root.check_files();
+    }
+
+    /// What is below this path.
+    pub fn below(&self, path: &str) -> Below {
+        Below::new(Rc::clone(&self.root) as Rc<dyn ApiServer>, path)
+    }
+
+    /// What a URL leads to, with the credentials of the kubeconfig: through the same connections where it is at the same
+    /// address.
+    pub fn at(&self, url: &str) -> Below {
+        let Ok(url) = url.parse::<Uri>() else {
+            return Below::nothing(format!("{url:?} is no URL"));
+        };
+        if self.root.is_at(&url) {
+            return self.below(url.path());
+        }
+        let path = url.path().to_owned();
+        let other = Reloading::open_at("shard", self.source.clone(), Reach::At(url), self.user_agent.clone());
+        match other {
+            Ok(server) => Below::new(Rc::new(server), &path),
+            Err(error) => Below::nothing(error.to_string()),
+        }
+    }
+}
 
 /// What is below a path of another server.
 pub struct Below {

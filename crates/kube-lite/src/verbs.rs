@@ -391,14 +391,18 @@ impl Cluster {
         if only_if.at_once {
             options["gracePeriodSeconds"] = 0.into();
         }
+        self.delete_with(resource, name, Bytes::from(options.to_string())).await
+    }
+
+    /// The same with these `DeleteOptions`.
+    pub async fn delete_with(&self, resource: &ResourceType, name: &ObjectName, options: Bytes) -> Result<(), Error> {
         let path = self.object_path(resource, name)?;
-        let body = Bytes::from(options.to_string());
         self.call(
             Method::DELETE,
             &path,
             "application/json",
             Some("application/json"),
-            body,
+            options,
         )
         .await
         .and_then(|answer| answer::has_kind(&answer))

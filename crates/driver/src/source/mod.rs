@@ -138,6 +138,21 @@ pub enum Style {
 }
 
 impl Reading {
+    /// All objects of a type.
+    pub fn of_all(resource: ResourceType, style: Style) -> Self {
+        let scope = Scope::default();
+        Self { resource, scope, style }
+    }
+
+    /// The one cluster-scoped object of a type with this name.
+    pub fn of_one(resource: ResourceType, name: Rc<str>, style: Style) -> Self {
+        let scope = Scope {
+            namespace: None,
+            name: Some(name),
+        };
+        Self { resource, scope, style }
+    }
+
     fn list_request(&self) -> ListRequest {
         ListRequest {
             resource: self.resource.clone(),

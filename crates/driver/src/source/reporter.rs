@@ -210,8 +210,8 @@ mod tests {
         assert!(wait_after(&mut reporter, 429).await >= LONGEST_WAIT / 2);
         reporter.succeeds();
         assert!(wait_after(&mut reporter, 429).await <= FIRST_WAIT);
-        let reported = std::iter::from_fn(|| received.try_recv().ok()).count();
-        assert_eq!(reported, 22, "all but the first two 429, and the first after a success");
+        let count = std::iter::from_fn(|| received.try_recv().ok()).count();
+        assert_eq!(count, 22, "all but the first two 429, and the first after a success");
         received.close();
         assert!(
             reporter.fail(answer(404), LONGEST_WAIT).await.is_err(),

@@ -3,7 +3,8 @@
 use std::rc::Rc;
 
 use driver::Priority;
-use kube_lite::{Error, ObjectName};
+use driver::events::Record;
+use kube_lite::Error;
 
 use crate::fill::{Filled, Job, Released};
 use crate::sides::{Key, Side};
@@ -46,19 +47,6 @@ pub(crate) enum Request {
     Release(Key, Rc<str>, usize),
     /// Write down for people, at a target, why it is not served.
     Record(Record),
-}
-
-/// Something for people to see at a target.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Record {
-    /// The target.
-    pub(crate) target: ObjectName,
-    /// Its UID.
-    pub(crate) uid: Rc<str>,
-    /// One word.
-    pub(crate) reason: &'static str,
-    /// What is wrong.
-    pub(crate) message: String,
 }
 
 /// What came of it.

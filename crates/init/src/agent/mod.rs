@@ -12,7 +12,6 @@ mod group;
 mod heard;
 mod lines;
 mod metrics;
-mod outbox;
 mod references;
 mod report;
 mod serving;
@@ -23,16 +22,16 @@ use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::Duration;
 
+use driver::outbox::Outbox;
 use driver::serve::HealthQuery;
-use driver::source::Style;
+use driver::source::{Reading, Style};
 use driver::{Course, Event, Moment, Role};
 use kube_lite::{Error, Standing};
 use tokio::time::Instant;
 
-pub(crate) use self::border::{Answer, Feed, Record, Request};
+pub(crate) use self::border::{Answer, Feed, Request};
 use self::group::{Group, Turn};
 pub(crate) use self::metrics::render_standby;
-use self::outbox::Outbox;
 pub(crate) use self::references::TypeName;
 use self::references::{Known, References};
 use self::report::Report;
@@ -64,7 +63,7 @@ pub(crate) struct Agent {
     settings: Settings,
     now: Instant,
     random: fastrand::Rng,
-    outbox: Outbox,
+    outbox: Outbox<Self>,
     targets: Targets,
     references: References,
     groups: BTreeMap<Rc<str>, Group>,
@@ -93,10 +92,10 @@ impl Agent {
             settings,
         };
         let style = agent.settings.selector.clone().map_or(Style::Whole, Style::Labelled);
-        agent.outbox.read(Feed::Targets, kcp::init_targets(), None, style);
-        agent
-            .outbox
-            .read(Feed::Templates, kcp::init_templates(), None, Style::Metadata);
+        let targets = Reading::of_all(kcp::init_targets(), style);
+        agent.outbox.read(Feed::Targets, targets);
+        let templates = Reading::of_all(kcp::init_templates(), Style::Metadata);
+        agent.outbox.read(Feed::Templates, templates);
         agent
     }
 

@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use std::hash::Hash;
 use std::rc::Rc;
 
+use driver::events::Record;
 use driver::failures::{Failing, Failures};
 use driver::streak::{kind, kind_of_words};
 use kube_lite::logging::log_line;
 use kube_lite::{Error, Place};
 use tokio::time::Instant;
 
-use super::border::Record;
 use super::group::Ended;
 use super::metrics::Counters;
 use super::references::{Known, TypeName};
 use crate::fill::Trouble;
-use crate::kinds::InitTarget;
+use crate::kinds::{API_VERSION, InitTarget};
 use crate::sides::Key;
 
 /// What fails.
@@ -192,10 +192,13 @@ impl Report {
             object => format!(", {object}"),
         };
         Some(Record {
-            target: trouble.target.clone()?,
-            uid: trouble.uid.as_str().into(),
+            object: trouble.target.clone()?,
+            type_of: [API_VERSION.to_owned(), "InitTarget".to_owned()],
+            uid: trouble.uid.clone(),
+            is_warning: true,
             reason: "ReconcilingFailed",
             message: format!("workspace {path}, sources[{source}]{about}: {words}; {advice}"),
+            reporter: "init-agent",
         })
     }
 

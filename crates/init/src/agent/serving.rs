@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use driver::source::Style;
+use driver::source::{Reading, Style};
 
 use super::border::Feed;
 use super::group::Group;
@@ -32,17 +32,13 @@ impl Agent {
             .collect();
         let change = self.references.follow(&wanted);
         for (number, name) in change.end {
-            self.outbox.close(Feed::Type(number));
+            self.outbox.close(Side::Type(number));
             self.report.is_over(&Subject::Type(name), self.now);
         }
         for (number, name) in change.begin {
             self.outbox.open(Side::Type(number), Place::Workspace(name.workspace));
-            self.outbox.read(
-                Feed::Type(number),
-                kcp::workspace_types(),
-                Some(name.name),
-                Style::Whole,
-            );
+            let reading = Reading::of_one(kcp::workspace_types(), name.name, Style::Whole);
+            self.outbox.read(Feed::Type(number), reading);
         }
         self.regroup();
     }
@@ -111,8 +107,8 @@ impl Agent {
                 group.open(Rc::clone(&url), Side::Shard(number));
             }
             self.outbox.open(Side::Shard(number), Place::Url(url));
-            self.outbox
-                .read(Feed::Clusters(number), kcp::logical_clusters(), None, Style::Whole);
+            let reading = Reading::of_all(kcp::logical_clusters(), Style::Whole);
+            self.outbox.read(Feed::Clusters(number), reading);
         }
     }
 
@@ -126,7 +122,7 @@ impl Agent {
             self.report.is_over(&Subject::Workspace(key), self.now);
         }
         if let Side::Shard(number) = side {
-            self.outbox.close(Feed::Clusters(number));
+            self.outbox.close(Side::Shard(number));
             self.report
                 .is_over(&Subject::Clusters(Rc::clone(initializer), number), self.now);
         }

@@ -332,7 +332,7 @@ fn what_fails_is_written_down_once_and_tried_at_once_when_the_template_changes()
             .collect();
         assert_eq!(records.len(), usize::from(round == 0));
         for record in records {
-            assert_eq!((&*record.target.name, &*record.uid), ("a", "uid-a"));
+            assert_eq!((&*record.object.name, &*record.uid), ("a", "uid-a"));
             let expected = "workspace root:w, sources[0]: there is no InitTemplate t; ";
             assert!(record.message.starts_with(expected), "{}", record.message);
         }
