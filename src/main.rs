@@ -52,10 +52,23 @@ fn main() -> ExitCode {
         }
         #[cfg(feature = "init")]
         Ok(Invocation::InitCheck(init, format)) => Box::pin(async move { cli::check_init(&init, format).await }),
-        #[cfg(feature = "init")]
+        #[cfg(any(feature = "init", feature = "publish"))]
         Ok(Invocation::Refuse(why)) => return cli::refuse(&why),
         #[cfg(feature = "init")]
         Ok(Invocation::Render(settings)) => return cli::render(&settings),
+        #[cfg(feature = "publish")]
+        Ok(Invocation::Publish(publish)) => {
+            cli::heap::give_memory_back();
+            if let Err(error) = cli::log_as(publish.verbosity, publish.format) {
+                return cli::fail(&error);
+            }
+            Box::pin(async move {
+                match edge_syncer::publish::run(publish.settings).await {
+                    Ok(()) => ExitCode::SUCCESS,
+                    Err(error) => cli::fail(error.as_ref()),
+                }
+            })
+        }
         #[cfg(feature = "publish")]
         Ok(Invocation::PublishRender(settings)) => return cli::render_published(&settings),
         Ok(Invocation::Help(text)) => return cli::print_help(text),

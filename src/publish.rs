@@ -8,11 +8,25 @@ use edge_syncer_publish::copy::{self, SUBRESOURCES, Terms};
 use edge_syncer_publish::keys::ObjectKey;
 use edge_syncer_publish::kinds::{self, PublishedResource};
 use edge_syncer_publish::naming::{Namer, Workspace};
+pub use edge_syncer_publish::run;
 use edge_syncer_publish::schema::{self, Crd};
 use gotemplate::objects::{Object, of_text, printed};
 use gotemplate::yaml::DocumentError;
 use kube_lite::files;
+use kube_lite::logging::LogFormat;
+use log::LevelFilter;
 use serde_json::Value;
+
+/// What `publish` is to run with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Publish {
+    /// What the role runs with.
+    pub settings: edge_syncer_publish::Settings,
+    /// The level of our own log lines.
+    pub verbosity: LevelFilter,
+    /// What log lines look like.
+    pub format: LogFormat,
+}
 
 /// What `publish render` is to print.
 #[derive(Debug, Clone, PartialEq, Eq)]

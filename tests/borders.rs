@@ -89,7 +89,7 @@ const ORDERS: [Order; 6] = [
     },
     Order {
         folder: "crates/publish",
-        uses: &["gotemplate", "kube-lite"],
+        uses: &["driver", "gotemplate", "kube-lite"],
         rows: &[REST],
         within: &[],
     },

@@ -44,15 +44,17 @@ pub(super) enum Command {
     InitRun(Box<crate::init::Init>),
     #[cfg(feature = "init")]
     InitCheck(Box<crate::init::Init>, LogFormat),
-    /// `init` cannot run so.
-    #[cfg(feature = "init")]
-    InitRefused(String),
+    /// A role cannot run so.
+    #[cfg(any(feature = "init", feature = "publish"))]
+    RoleRefused(String),
     #[cfg(feature = "init")]
     RenderHelp,
     #[cfg(feature = "init")]
     Render(Box<crate::init::Render>),
     #[cfg(feature = "publish")]
     PublishHelp,
+    #[cfg(feature = "publish")]
+    PublishRun(Box<crate::publish::Publish>),
     #[cfg(feature = "publish")]
     PublishRenderHelp,
     #[cfg(feature = "publish")]

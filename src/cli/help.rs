@@ -246,20 +246,44 @@ Exit codes: 0 printed, 1 a template or what it renders is wrong, 2 wrong usage o
 /// The help of `publish`.
 #[cfg(feature = "publish")]
 pub(super) const PUBLISH: &str = "\
-Usage: edge-syncer publish render ...
+Usage: edge-syncer publish --kcp-kubeconfig=FILE --namespace=NAMESPACE --apiexportendpointslice-ref=SLICE [flags]
+       edge-syncer publish render ...
 
-Takes the place of kcp's api-syncagent, which publishes types of a service cluster in kcp and syncs their objects. So far
-it does so without a server.
+Takes the place of kcp's api-syncagent: types of a service cluster appear in an APIExport, and objects that consumers create
+of them get copies on the service cluster, whose status goes back. Runs until it is stopped.
 
-Commands:
-  render                      print the schema that a PublishedResource gives, and the copy of an object, without a server
-                              (edge-syncer publish render --help)
+Flags:
+  --kcp-kubeconfig FILE       access to the workspace of the endpoint slice, which its server ends with (required)
+  --kubeconfig FILE           access to the service cluster (default: $KUBECONFIG, the account of the pod, ~/.kube/config)
+  --namespace NAMESPACE       where the Lease and the Secrets with states are on the service cluster (required)
+  --agent-name NAME           label of all copies (default: <slice>-syncagent)
+  --apiexportendpointslice-ref NAME
+                              the endpoint slice, which leads to the export (required, or the next one)
+  --apiexport-ref NAME        the export, where no slice leads to it
+  --published-resource-selector SELECTOR
+                              label selector of the PublishedResources that are meant (default: all)
+  --enable-leader-election    work only while holding the Lease syncagent.<agent name> (also =true, =false)
+  --kubeconfig-host-override URL
+                              URL of the service cluster, in the place of that of its kubeconfig
+  --apiexport-hostport-override OLD=NEW
+                              host and port of shards as kcp has them, and as they are reached from here (repeatable)
+  --disabled-controllers LIST
+                              parts that do not work: apiresourceschema, apiexport, sync (repeatable)
+  --metrics-address ADDRESS   where /metrics is served; 0 for nowhere (default: 127.0.0.1:8085)
+  --health-address ADDRESS    where /healthz and /readyz are served; 0 for nowhere (default: nowhere)
+  --log-format FORMAT         JSON, or Console for text (default: JSON)
+  --log-debug                 log more (also =true, =false)
 
 Others:
+  render                      print the schema that a PublishedResource gives, and the copy of an object, without a server
+                              (edge-syncer publish render --help)
   -h, --help                  print this text
   -V, --version               print the version
 
 Called by the name api-syncagent it needs no publish.
+
+Exit codes: 0 stopped by a signal, 1 failed, a setting cannot be used, or the slice or the export is not there, 2 wrong usage
+or unusable kubeconfig.
 ";
 
 /// The help of `publish render`.

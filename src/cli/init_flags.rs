@@ -1,15 +1,12 @@
 //! The flags of `init`: those of kcp's init-agent, so that its manifests start this program.
 
-use std::env;
-
-use driver::serve::ListenAddress;
 use edge_syncer_init::{ConfigWorkspace, Settings};
-use kube_lite::access::{AccessSource, Flags};
 use kube_lite::logging::LogFormat;
-use kube_lite::{selector, spelling};
+use kube_lite::selector;
 use log::LevelFilter;
 
-use super::args::{Command, OF_ALL, no_flag_of};
+use super::args::Command;
+use super::role_flags::{self, Known, Line, METRICS, Raw};
 use super::usage::UsageError;
 use crate::init::Init;
 use crate::version;
@@ -17,26 +14,19 @@ use crate::version;
 /// The name of the command in messages.
 pub(super) const INIT: &str = "edge-syncer init";
 
-const OPTIONS: [&str; 7] = [
-    "--kubeconfig",
-    "--config-workspace",
-    "--init-target-selector",
-    "--leader-election-namespace",
-    "--metrics-address",
-    "--health-address",
-    "--log-format",
-];
-const SWITCHES: [&str; 2] = ["--enable-leader-election", "--log-debug"];
-
-/// Where metrics are served unless set otherwise.
-const METRICS: &str = "127.0.0.1:8085";
-
-/// The values of the flags, the last one of each.
-#[derive(Default)]
-struct Raw {
-    options: [Option<String>; OPTIONS.len()],
-    switches: [bool; SWITCHES.len()],
-}
+const KNOWN: Known = Known {
+    command: INIT,
+    options: &[
+        "--kubeconfig",
+        "--config-workspace",
+        "--init-target-selector",
+        "--leader-election-namespace",
+        "--metrics-address",
+        "--health-address",
+        "--log-format",
+    ],
+    switches: &["--enable-leader-election", "--log-debug"],
+};
 
 /// Reads the flags after `init check`: those of `init`, and the format of what is printed.
 pub(super) fn check(args: &[String]) -> Result<Command, UsageError> {
@@ -66,42 +56,15 @@ pub(super) fn check(args: &[String]) -> Result<Command, UsageError> {
 
 /// Reads the flags after `init`.
 pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
-    let mut raw = Raw::default();
-    let mut rest = args.iter();
-    while let Some(arg) = rest.next() {
-        match arg.as_str() {
-            "-h" | "--help" => return Ok(Command::InitHelp),
-            "-V" | "--version" => return Ok(Command::Version),
-            _ => {}
-        }
-        let (name, value) = match arg.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (arg.as_str(), None),
-        };
-        if let Some(at) = OPTIONS.iter().position(|option| *option == name) {
-            let missing = || UsageError::new(format!("{name} needs a value")).seen_from(INIT);
-            let value = value.or_else(|| rest.next().map(String::as_str)).ok_or_else(missing)?;
-            raw.options[at] = Some(value.to_owned());
-        } else if let Some(at) = SWITCHES.iter().position(|switch| *switch == name) {
-            raw.switches[at] = switch(name, value)?;
-        } else {
-            let known = OPTIONS.into_iter().chain(SWITCHES).chain(OF_ALL);
-            return Err(UsageError::new(no_flag_of(known, arg)).seen_from(INIT));
-        }
-    }
-    checked(raw)
-}
-
-fn switch(name: &str, value: Option<&str>) -> Result<bool, UsageError> {
-    match value {
-        None | Some("true" | "1" | "t" | "T" | "TRUE" | "True") => Ok(true),
-        Some("false" | "0" | "f" | "F" | "FALSE" | "False") => Ok(false),
-        Some(other) => Err(UsageError::new(format!("{name} {other:?}: must be true or false")).seen_from(INIT)),
+    match KNOWN.read(args)? {
+        Line::Help => Ok(Command::InitHelp),
+        Line::Version => Ok(Command::Version),
+        Line::Flags(raw) => checked(&raw),
     }
 }
 
 /// The settings. What the Go agent refuses with exit code 1 is refused so here.
-fn checked(raw: Raw) -> Result<Command, UsageError> {
+fn checked(raw: &Raw) -> Result<Command, UsageError> {
     let [
         kubeconfig,
         workspace,
@@ -110,23 +73,23 @@ fn checked(raw: Raw) -> Result<Command, UsageError> {
         metrics,
         health,
         format,
-    ] = raw.options;
-    let [elects, debug] = raw.switches;
-    let format = format_of(format.as_deref().unwrap_or("JSON"))?;
-    let metrics = address("--metrics-address", metrics.as_deref().unwrap_or(METRICS))?;
-    let health = address("--health-address", health.as_deref().unwrap_or_default())?;
-    let refused = |why: String| Ok(Command::InitRefused(why));
+    ] = std::array::from_fn(|at| raw.last(at));
+    let (elects, debug) = (raw.is_on(0), raw.is_on(1));
+    let format = KNOWN.format(format)?;
+    let metrics = KNOWN.address("--metrics-address", metrics.unwrap_or(METRICS))?;
+    let health = KNOWN.address("--health-address", health.unwrap_or_default())?;
+    let refused = |why: String| Ok(Command::RoleRefused(why));
     let Some(workspace) = workspace.filter(|workspace| !workspace.is_empty()) else {
         return refused(
             "--config-workspace is missing: name the workspace with the InitTargets, such as root:org:ws".to_owned(),
         );
     };
-    let config_workspace = match ConfigWorkspace::parse(&workspace) {
+    let config_workspace = match ConfigWorkspace::parse(workspace) {
         Ok(found) => found,
         Err(why) => return refused(format!("--config-workspace {workspace:?}: {why}")),
     };
     let target_selector = target_selector.filter(|text| !text.trim().is_empty());
-    if let Some(text) = &target_selector
+    if let Some(text) = target_selector
         && let Err(why) = selector::check(text)
     {
         return refused(format!("--init-target-selector {text:?}: {why}"));
@@ -139,12 +102,12 @@ fn checked(raw: Raw) -> Result<Command, UsageError> {
         );
     }
     let settings = Settings {
-        source: source(kubeconfig),
+        source: role_flags::source(kubeconfig),
         config_workspace,
-        selector: target_selector,
+        selector: target_selector.map(str::to_owned),
         metrics,
         health,
-        election: namespace.filter(|_| elects),
+        election: namespace.filter(|_| elects).map(str::to_owned),
         host_name: super::host_name(),
         user_agent: version::user_agent(),
         version: version::VERSION,
@@ -156,58 +119,11 @@ fn checked(raw: Raw) -> Result<Command, UsageError> {
     })))
 }
 
-fn format_of(text: &str) -> Result<LogFormat, UsageError> {
-    if text.eq_ignore_ascii_case("JSON") {
-        Ok(LogFormat::Json)
-    } else if text.eq_ignore_ascii_case("Console") {
-        Ok(LogFormat::Text)
-    } else {
-        let hint = spelling::hint(text, ["JSON", "Console"]);
-        Err(UsageError::new(format!("--log-format {text:?}: must be JSON or Console{hint}")).seen_from(INIT))
-    }
-}
-
-/// Where to listen; nowhere for an empty text and for 0.
-fn address(flag: &'static str, text: &str) -> Result<Option<ListenAddress>, UsageError> {
-    if matches!(text, "" | "0") {
-        return Ok(None);
-    }
-    let wrong = || {
-        let why = "must be an address and a port, such as 127.0.0.1:8085 or :8085, or 0 for none";
-        UsageError::new(format!("{flag} {text:?}: {why}")).seen_from(INIT)
-    };
-    ListenAddress::parse(text)
-        .map(|found| Some(found.of_flag(flag)))
-        .ok_or_else(wrong)
-}
-
-/// The kubeconfig that is named, or that of the environment, or the pod's account, or that of the user's home, in the order
-/// of client-go.
-fn source(kubeconfig: Option<String>) -> AccessSource {
-    let flags = Flags {
-        kubeconfig: "--kubeconfig",
-        context: "--kubeconfig",
-    };
-    let at = |path: String| AccessSource::Kubeconfig {
-        path: path.into(),
-        context: None,
-        flags,
-    };
-    let named = kubeconfig
-        .or_else(|| env::var("KUBECONFIG").ok())
-        .filter(|path| !path.is_empty());
-    if let Some(path) = named {
-        return at(path);
-    }
-    let home = env::var("HOME").unwrap_or_default();
-    match env::var_os("KUBERNETES_SERVICE_HOST") {
-        Some(_) => AccessSource::InCluster { flag: "--kubeconfig" },
-        None => at(format!("{home}/.kube/config")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use driver::serve::ListenAddress;
+    use kube_lite::access::AccessSource;
+
     use super::*;
 
     fn check(line: &str) -> Result<Command, String> {
@@ -270,7 +186,7 @@ mod tests {
                 "--leader-election-namespace is missing: --enable-leader-election needs a namespace for the Lease",
             ),
         ] {
-            assert_eq!(check(line), Ok(Command::InitRefused(expected.to_owned())), "{line}");
+            assert_eq!(check(line), Ok(Command::RoleRefused(expected.to_owned())), "{line}");
         }
     }
 

@@ -56,6 +56,10 @@ pub mod pages;
 mod prep_args;
 #[cfg(feature = "publish")]
 mod publish_args;
+#[cfg(feature = "publish")]
+mod publish_flags;
+#[cfg(any(feature = "init", feature = "publish"))]
+mod role_flags;
 mod settings;
 mod usage;
 
@@ -113,11 +117,14 @@ pub enum Invocation {
     #[cfg(feature = "init")]
     InitCheck(Box<Init>, LogFormat),
     /// Print this line on stderr and exit with 1.
-    #[cfg(feature = "init")]
+    #[cfg(any(feature = "init", feature = "publish"))]
     Refuse(String),
     /// Print the objects of an InitTarget.
     #[cfg(feature = "init")]
     Render(Box<crate::init::Render>),
+    /// Run the role `publish`.
+    #[cfg(feature = "publish")]
+    Publish(Box<crate::publish::Publish>),
     /// Print the schema of a PublishedResource, and the copy of an object.
     #[cfg(feature = "publish")]
     PublishRender(Box<crate::publish::Render>),
@@ -187,12 +194,14 @@ fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, Us
         Command::InitRun(init) => Invocation::Init(init),
         #[cfg(feature = "init")]
         Command::InitCheck(init, format) => Invocation::InitCheck(init, format),
-        #[cfg(feature = "init")]
-        Command::InitRefused(why) => Invocation::Refuse(why),
+        #[cfg(any(feature = "init", feature = "publish"))]
+        Command::RoleRefused(why) => Invocation::Refuse(why),
         #[cfg(feature = "init")]
         Command::RenderHelp => Invocation::Print(help::RENDER.to_owned()),
         #[cfg(feature = "init")]
         Command::Render(settings) => Invocation::Render(settings),
+        #[cfg(feature = "publish")]
+        Command::PublishRun(publish) => Invocation::Publish(publish),
         #[cfg(feature = "publish")]
         Command::PublishHelp => Invocation::Print(help::PUBLISH.to_owned()),
         #[cfg(feature = "publish")]
@@ -387,7 +396,7 @@ pub fn print(text: &str) -> ExitCode {
 }
 
 /// Prints why the program cannot run so, and returns the exit code for it.
-#[cfg(feature = "init")]
+#[cfg(any(feature = "init", feature = "publish"))]
 pub fn refuse(why: &str) -> ExitCode {
     say(why);
     ExitCode::from(FAILED)

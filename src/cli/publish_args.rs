@@ -3,11 +3,11 @@
 use kube_lite::spelling;
 
 use super::args::{Command, OF_ALL, no_flag_of};
+use super::publish_flags::{self, PUBLISH};
 use super::usage::UsageError;
 use crate::publish::{Copied, Render};
 
-/// The names of the commands in messages.
-const PUBLISH: &str = "edge-syncer publish";
+/// The name of the command in messages.
 pub(super) const RENDER: &str = "edge-syncer publish render";
 
 /// The name of an agent in what is printed, unless set otherwise.
@@ -29,15 +29,14 @@ const SWITCH: &str = "--selectable-fields";
 pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
     let wrong = |why: &str| UsageError::new(why).seen_from(PUBLISH);
     match args.split_first().map(|(word, rest)| (word.as_str(), rest)) {
-        Some(("help" | "-h" | "--help", _)) => Ok(Command::PublishHelp),
-        Some(("-V" | "--version", _)) => Ok(Command::Version),
+        Some(("help", _)) => Ok(Command::PublishHelp),
         Some(("render", rest)) => render(rest).map_err(|error| error.seen_from(RENDER)),
-        Some((word, _)) if !word.starts_with('-') => {
+        None => publish_flags::parse(args),
+        Some((word, _)) if word.starts_with('-') => publish_flags::parse(args),
+        Some((word, _)) => {
             let hint = spelling::hint(word, ["render"]);
             Err(wrong(&format!("publish {word:?}: must be render{hint}")))
         }
-        // Manifests of the Go agent have flags alone.
-        _ => Err(wrong("publish does not sync yet: it has render alone")),
     }
 }
 

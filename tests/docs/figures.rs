@@ -16,8 +16,8 @@ use crate::support::story::{SOON, arrives, copy_equals, edit, gone};
 use crate::support::{Credential, KubeconfigParts, Objects, Syncer, eventually};
 
 const PAGE: &str = "docs/reference/metrics.md";
-/// The metrics of another role.
-const OF_INIT: &str = "docs/reference/metrics-init.md";
+/// The metrics of other roles.
+const OF_ROLES: [&str; 2] = ["docs/reference/metrics-init.md", "docs/reference/metrics-publish.md"];
 
 /// What a scrape says, metric by metric: its type, and the values of its labels.
 type Figures = BTreeMap<String, (String, BTreeMap<String, Names>)>;
@@ -215,7 +215,7 @@ async fn the_metrics_and_the_condition_are_those_of_a_syncer_that_runs() {
 #[test]
 fn every_metric_that_a_page_names_exists() {
     let mut rows = Page::open(PAGE).rows("metric");
-    rows.extend(Page::open(OF_INIT).rows("metric"));
+    rows.extend(OF_ROLES.iter().flat_map(|page| Page::open(page).rows("metric")));
     let known: Names = rows.iter().map(|row| plain(&row.cells[0])).collect();
     let mut count = 0;
     for page in pages::all() {

@@ -34,22 +34,24 @@ fn the_example_of_templates_prints_what_the_page_shows() {
 }
 
 #[test]
-fn the_page_has_each_flag_of_init_and_no_other() {
-    let output = Command::new(Syncer::program_with_init())
-        .args(["init", "--help"])
-        .output();
-    let output = output.expect("it can be started");
-    let help = String::from_utf8(output.stdout).expect("the help is UTF-8");
-    let (_, flags) = help.split_once("\nFlags:\n").expect("the help has flags");
-    let (flags, _) = flags.split_once("\nOthers:\n").expect("others follow");
-    let in_help: Names = flags
-        .lines()
-        .filter(|line| line.starts_with("  --"))
-        .filter_map(|line| line.split_whitespace().next().map(str::to_owned))
-        .collect();
-    let rows = Page::open("docs/init.md").rows("flag");
-    let in_page: Names = rows.iter().map(|row| plain(&row.cells[0])).collect();
-    same("flags of init", &in_page, &in_help);
+fn the_page_of_a_role_has_each_of_its_flags_and_no_other() {
+    for role in ["init", "publish"] {
+        let output = Command::new(Syncer::program_with_init())
+            .args([role, "--help"])
+            .output();
+        let output = output.expect("it can be started");
+        let help = String::from_utf8(output.stdout).expect("the help is UTF-8");
+        let (_, flags) = help.split_once("\nFlags:\n").expect("the help has flags");
+        let (flags, _) = flags.split_once("\nOthers:\n").expect("others follow");
+        let in_help: Names = flags
+            .lines()
+            .filter(|line| line.starts_with("  --"))
+            .filter_map(|line| line.split_whitespace().next().map(str::to_owned))
+            .collect();
+        let rows = Page::open(&format!("docs/{role}.md")).rows("flag");
+        let in_page: Names = rows.iter().map(|row| plain(&row.cells[0])).collect();
+        same(&format!("flags of {role}"), &in_page, &in_help);
+    }
 }
 
 #[test]

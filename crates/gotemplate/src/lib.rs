@@ -14,5 +14,5 @@ mod template;
 mod version;
 pub mod yaml;
 
-pub use sprig::{LIBRARY, SYNCAGENT};
+pub use sprig::{LIBRARY, Pattern, SYNCAGENT};
 pub use template::{Data, Field, Library, Template, TemplateError};

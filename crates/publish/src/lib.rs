@@ -5,20 +5,43 @@
 //! - `naming`: what copies are called; `keys`: by which labels, annotations and hashes an object and its copy find each
 //!   other; `json`: the JSON of Go, of which hashes are made.
 //! - `schema`: a type of the service cluster as an APIResourceSchema; `export`: what an APIExport has of it.
-//! - `filter`: which objects are synced; `copy`: what is written to copies, and what status goes back.
-//! - `path` and `mutation`: what is changed on the way; `templates`: what people write in either.
+//! - `filter`: which objects are synced; `copy`: what is written to copies, and what status goes back; `lifecycle`: which
+//!   step is the next one, from the finalizer to the delete.
+//! - `run`: what is started; `start`: where slice and export are; `servers`, `sides`: where the workspaces are.
+//! - `agent`: what is decided, as plain data on the driver. `publishing`: what is done for a type; `sync`: for an object.
+//!   Nothing else talks to a server.
+//! - `kcp`: what is read of kcp's own objects; `route`: by which rules a type is synced; `related`: what travels along; `trouble`: why that fails.
+//! - `path`, `cel` and `mutation`: what is changed on the way; `templates`: what people write in either.
 #![forbid(unsafe_code)]
 
+mod agent;
+pub mod cel;
 pub mod copy;
 pub mod export;
 mod fields;
 pub mod filter;
 pub mod json;
+mod kcp;
 pub mod keys;
 pub mod kinds;
 pub mod labels;
+pub mod lifecycle;
 pub mod mutation;
 pub mod naming;
 pub mod path;
+mod publishing;
+mod related;
+mod route;
+mod run;
 pub mod schema;
+mod servers;
+mod sides;
+mod start;
+mod sync;
 mod templates;
+mod trouble;
+
+pub use agent::Parts;
+pub use run::{Settings, run};
+pub use servers::HostOverride;
+pub use start::Reference;

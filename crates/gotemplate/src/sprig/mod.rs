@@ -15,6 +15,7 @@ mod json;
 mod lists;
 mod numbers;
 mod paths;
+mod pattern;
 mod random;
 mod regexes;
 mod rewrite;
@@ -23,6 +24,8 @@ mod strings;
 mod syncagent;
 mod urls;
 mod words;
+
+pub use pattern::Pattern;
 
 /// All of them.
 pub const LIBRARY: Library = Library {

@@ -1,8 +1,8 @@
 //! Functions with regular expressions.
 
-use regex::bytes::{Captures, Regex, RegexBuilder};
+use regex::bytes::Regex;
 
-use super::rewrite;
+use super::pattern::{Pattern, Replacing, expand, literal};
 use crate::template::function::{Answer, Args, Function, Type};
 use crate::template::heap::{Heap, Sink};
 use crate::template::value::{Of, Value};
@@ -40,31 +40,21 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-/// How large an expression may become, in bytes.
-const LARGEST: usize = 512 << 10;
-
-fn compiled(args: &Args<'_>) -> Result<Regex, String> {
+fn compiled(args: &Args<'_>) -> Result<Pattern, String> {
     let pattern = args.str(0);
-    let wrong = |why: &str| format!("regexp: cannot use {pattern:?}: {why}");
     // What compiling and searching costs.
     args.heap.read((pattern.len() + 64) * 256)?;
     args.heap
         .read(args.text(1).len().saturating_mul(pattern.len().clamp(4, 64) * 2))?;
-    let rewritten = rewrite::rewritten(&pattern).map_err(|why| wrong(&why))?;
-    let mut builder = RegexBuilder::new(&rewritten);
-    builder.size_limit(LARGEST).dfa_size_limit(LARGEST).nest_limit(100);
-    builder.build().map_err(|error| {
-        let error = error.to_string();
-        wrong(error.lines().last().unwrap_or_default().trim_start_matches("error: "))
-    })
+    Pattern::new(&pattern)
 }
 
 fn matches(args: &Args<'_>) -> Answer {
-    Ok(Value::Bool(compiled(args)?.is_match(args.text(1))))
+    Ok(Value::Bool(compiled(args)?.0.is_match(args.text(1))))
 }
 
 fn find(args: &Args<'_>) -> Answer {
-    let found = compiled(args)?;
+    let found = compiled(args)?.0;
     args.heap
         .text(found.find(args.text(1)).map_or(&b""[..], |found| found.as_bytes()))
 }
@@ -75,7 +65,7 @@ fn limit(args: &Args<'_>) -> usize {
 }
 
 fn find_all(args: &Args<'_>) -> Answer {
-    let regex = compiled(args)?;
+    let regex = compiled(args)?.0;
     let found = go_matches(&regex, args.text(1))
         .take(limit(args))
         .map(|(start, end)| &args.text(1)[start..end]);
@@ -105,68 +95,13 @@ fn go_matches<'a>(regex: &'a Regex, text: &'a [u8]) -> impl Iterator<Item = (usi
     })
 }
 
-type Replacing = fn(&Captures<'_>, &[u8], &mut Sink) -> Result<(), String>;
-
 fn replace_all(args: &Args<'_>, replacing: Replacing) -> Answer {
-    let regex = compiled(args)?;
-    let text = args.text(1);
-    let mut out = Sink::new();
-    let mut done = 0;
-    for found in regex.captures_iter(text) {
-        let Some(whole) = found.get(0) else { continue };
-        let is_empty_after_other = whole.is_empty() && whole.start() == done && done > 0;
-        let inside_of_char = whole.is_empty() && text.get(whole.start()).is_some_and(|byte| byte & 0xc0 == 0x80);
-        if is_empty_after_other || inside_of_char {
-            continue;
-        }
-        out.push(&text[done..whole.start()])?;
-        replacing(&found, args.text(2), &mut out)?;
-        done = whole.end();
-    }
-    out.push(&text[done..])?;
-    args.heap.text(out.into_bytes())
-}
-
-fn literal(_: &Captures<'_>, replacement: &[u8], out: &mut Sink) -> Result<(), String> {
-    out.push(replacement)
-}
-
-/// `$1`, `${1}` and `${name}` stand for groups; a name after a bare `$` is as long as it can be.
-fn expand(found: &Captures<'_>, replacement: &[u8], out: &mut Sink) -> Result<(), String> {
-    let mut rest = replacement;
-    while let Some(dollar) = rest.iter().position(|byte| *byte == b'$') {
-        out.push(&rest[..dollar])?;
-        rest = &rest[dollar + 1..];
-        if rest.first() == Some(&b'$') {
-            out.push("$")?;
-            rest = &rest[1..];
-            continue;
-        }
-        let is_braced = rest.first() == Some(&b'{');
-        let inner = if is_braced { &rest[1..] } else { rest };
-        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-        let length = inner.iter().take_while(|byte| is_name(byte)).count();
-        let is_closed = !is_braced || inner.get(length) == Some(&b'}');
-        if length == 0 || !is_closed {
-            // No reference: the dollar is a dollar.
-            out.push("$")?;
-            continue;
-        }
-        let name = std::str::from_utf8(&inner[..length]).unwrap_or_default();
-        let group = match name.parse::<usize>() {
-            Ok(index) => found.get(index),
-            Err(_) => found.name(name),
-        };
-        if let Some(group) = group {
-            out.push(group.as_bytes())?;
-        }
-        rest = &inner[length + usize::from(is_braced)..];
-    }
-    out.push(rest)
+    let replaced = compiled(args)?.replaced(args.text(1), args.text(2), replacing)?;
+    args.heap.text(replaced)
 }
 
 fn split(args: &Args<'_>) -> Answer {
-    let regex = compiled(args)?;
+    let regex = compiled(args)?.0;
     let (text, limit) = (args.text(1), limit(args));
     if limit == 0 {
         return args.heap.nil_list(Of::Text);

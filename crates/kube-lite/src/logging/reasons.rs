@@ -325,4 +325,24 @@ reasons! {
     WorkspaceObjectCreated,
     /// An Event could not be written.
     EventFailed,
+    /// A PublishedResource has a schema.
+    Published,
+    /// A PublishedResource is not published. To do: see `advice`.
+    PublishFailed,
+    /// The APIExport has got other schemas or claims.
+    ExportChanged,
+    /// The APIExport could not be updated. To do: see `advice`.
+    ExportFailed,
+    /// Somebody has bound the APIExport.
+    ExportBound,
+    /// Nobody has bound the APIExport yet.
+    ExportUnbound,
+    /// A workspace has bound the APIExport no longer.
+    WorkspaceUnbound,
+    /// The objects of a shard are synced.
+    ShardServed,
+    /// A shard is not one of the APIExport any more.
+    ShardLeft,
+    /// An object of a consumer is not in sync. To do: see `advice`.
+    ObjectFailed,
 }

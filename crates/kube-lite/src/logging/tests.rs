@@ -95,7 +95,8 @@ fn the_docs_have_each_reason_and_its_level_and_no_other() {
         include_str!("../../../../docs/reference/log-reasons.md"),
         include_str!("../../../../docs/reference/log-reasons-own.md"),
         include_str!("../../../../docs/reference/log-reasons-debug.md"),
-        include_str!("../../../../docs/reference/log-reasons-init.md")
+        include_str!("../../../../docs/reference/log-reasons-init.md"),
+        include_str!("../../../../docs/reference/log-reasons-publish.md")
     );
     let rows = docs.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| `")?.split('|').map(str::trim);

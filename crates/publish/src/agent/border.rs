@@ -1,0 +1,84 @@
+//! What passes between the agent and the driver: what is read, and what is done.
+
+use std::rc::Rc;
+
+use driver::Priority;
+use kube_lite::ObjectName;
+
+use crate::publishing::{ExportJob, Exported, PublishJob};
+use crate::route::Served;
+use crate::sides::{Primary, Side};
+use crate::sync::{Job, Synced};
+use crate::trouble::Stop;
+use driver::events::Record;
+
+/// What is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Feed {
+    /// The PublishedResources.
+    Published,
+    /// The names and versions of the CRDs of the service cluster.
+    Definitions,
+    /// The endpoint slice.
+    Slice,
+    /// The export.
+    Export,
+    /// Who has bound the export, at one shard.
+    Bindings(u32),
+    /// The objects of consumers by one route, at one shard.
+    Primaries(u32, u32),
+    /// Their copies.
+    Copies(u32),
+}
+
+impl driver::Feed<Side> for Feed {
+    fn side(self) -> Side {
+        match self {
+            Self::Published | Self::Definitions | Self::Copies(_) => Side::Service,
+            Self::Slice => Side::Slices,
+            Self::Export => Side::Export,
+            Self::Bindings(shard) | Self::Primaries(_, shard) => Side::Shard(shard),
+        }
+    }
+
+    fn priority(self) -> Priority {
+        match self {
+            Self::Published | Self::Slice | Self::Export => Priority::First,
+            Self::Definitions | Self::Bindings(_) => Priority::Second,
+            Self::Primaries(..) | Self::Copies(_) => Priority::IfRoom,
+        }
+    }
+}
+
+/// What is to be done.
+pub(crate) enum Request {
+    /// Make a schema of a PublishedResource.
+    Publish(Rc<str>, PublishJob),
+    /// Put schemas and claims into the export.
+    Export(ExportJob),
+    /// Bring an object and its copy in sync.
+    Sync(Primary, Box<Job>),
+    /// Write an Event.
+    Record(Side, Record),
+}
+
+/// What came of it.
+pub(crate) enum Answer {
+    /// Whether there is a schema.
+    Published(Rc<str>, Result<Served, Stop>),
+    /// Whether the export has what it should have.
+    Exported(Result<Exported, Stop>),
+    /// How far an object has come.
+    Synced(Primary, Synced),
+    /// Whether an Event is written.
+    Recorded(Result<(), kube_lite::Error>),
+}
+
+/// A copy, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Copied {
+    /// Its namespace and name.
+    pub(crate) name: ObjectName,
+    /// Its version.
+    pub(crate) version: u64,
+}

@@ -1,0 +1,285 @@
+//! What the agent hears of its sources.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use driver::queue::Class;
+use driver::source::{Reading, SourceEvent, Style};
+use kube_lite::meta::Meta;
+use kube_lite::{ObjectName, Workspaces};
+
+use super::Agent;
+use super::border::{Copied, Feed};
+use super::published::{Change, Misfit};
+use super::report::{self, Subject};
+use super::shards::Bound;
+use crate::kcp::{self, EndpointSlice, Export, parsed};
+use crate::keys;
+use crate::sides::{Key, Place, Primary, Side};
+
+impl Agent {
+    pub(super) fn reported(&mut self, feed: Feed, event: SourceEvent) {
+        match &event {
+            SourceEvent::Down(error) => {
+                let place = self.place_of(driver::Feed::side(feed));
+                let name = self.named(feed);
+                self.report.is_unreadable(feed, &name, error, &place, self.now);
+            }
+            SourceEvent::Up => {
+                let name = self.named(feed);
+                self.report.is_readable(feed, &name, self.now);
+            }
+            _ => {}
+        }
+        match feed {
+            Feed::Published => self.of_published(event),
+            Feed::Definitions => self.of_definitions(&event),
+            Feed::Slice => self.of_slice(&event),
+            Feed::Export => self.of_export(&event),
+            Feed::Bindings(shard) => self.of_bindings(shard, event),
+            Feed::Primaries(route, shard) => self.of_primaries(route, Side::Shard(shard), event),
+            Feed::Copies(route) => self.of_copies(route, event),
+        }
+    }
+
+    fn of_published(&mut self, event: SourceEvent) {
+        let change = match event {
+            SourceEvent::Begin(_) => return self.published.begin(),
+            SourceEvent::Object(object) | SourceEvent::Unchanged(object) => self.published.is_there(&object),
+            SourceEvent::Gone(object) => Ok(self.published.is_gone(&object)),
+            SourceEvent::Complete(_) => {
+                for change in self.published.is_complete() {
+                    self.follow(change);
+                }
+                return self.export_is_due();
+            }
+            SourceEvent::Up | SourceEvent::Down(_) => return,
+        };
+        match change {
+            Ok(change) => self.follow(change),
+            Err(misfit) => self.is_misfit(&misfit),
+        }
+    }
+
+    fn follow(&mut self, change: Change) {
+        match change {
+            Change::Nothing => {}
+            Change::Publish(name) => self.queue.add(Key::Published(name), Class::First, None),
+            Change::Left(name, route) => {
+                self.report.is_over(&Subject::Published(name), self.now);
+                if let Some(route) = route {
+                    self.end_route(route);
+                }
+            }
+        }
+    }
+
+    fn is_misfit(&mut self, misfit: &Misfit) {
+        if let Some(route) = misfit.left {
+            self.end_route(route);
+        }
+        let record = self.report.is_misfit(misfit, self.now);
+        self.record_here(record);
+    }
+
+    /// A CRD is there or gone: whatever is published of its group may have changed.
+    fn of_definitions(&mut self, event: &SourceEvent) {
+        let (SourceEvent::Object(object) | SourceEvent::Gone(object)) = event else {
+            return;
+        };
+        let Ok(meta) = <Meta>::parse(object) else { return };
+        let group = meta.name.split_once('.').map_or("", |(_, group)| group);
+        for name in self.published.of_group(group) {
+            self.queue.add(Key::Published(name), Class::First, None);
+        }
+    }
+
+    fn of_slice(&mut self, event: &SourceEvent) {
+        match event {
+            SourceEvent::Object(object) => {
+                if let Ok(slice) = parsed::<EndpointSlice>(object) {
+                    let urls = slice.urls().map(Rc::from).collect();
+                    self.shards_are(&urls);
+                }
+            }
+            SourceEvent::Gone(_) => self.shards_are(&BTreeSet::new()),
+            _ => {}
+        }
+    }
+
+    fn of_export(&mut self, event: &SourceEvent) {
+        let SourceEvent::Object(object) = event else { return };
+        let Ok(export) = parsed::<Export>(object) else { return };
+        if self.settings.slice.is_none() {
+            let urls = export.urls().map(Rc::from).collect();
+            self.shards_are(&urls);
+        }
+        self.export_uid = export.metadata.uid.as_str().into();
+        self.export_is_due();
+    }
+
+    /// The export may have to be changed: once all PublishedResources are known.
+    pub(super) fn export_is_due(&mut self) {
+        if self.published.are_read() {
+            self.queue.add(Key::Export, Class::First, None);
+        }
+    }
+
+    /// These are the virtual workspaces from now on.
+    fn shards_are(&mut self, urls: &BTreeSet<Rc<str>>) {
+        let (over, new) = self.shards.are(urls);
+        for number in over {
+            let side = Side::Shard(number);
+            self.leave(|_, shard, _| shard == side);
+            self.outbox.close(side);
+            self.report.shard_ends(number, self.now);
+        }
+        for (number, url) in new {
+            report::shard_begins(&url);
+            self.outbox.open(Side::Shard(number), Place(url));
+            let bindings = Reading::of_all(kcp::bindings(), Style::Whole);
+            self.outbox.read(Feed::Bindings(number), bindings);
+            let routes: Vec<u32> = self.published.routes().map(|(number, _)| number).collect();
+            for route in routes {
+                self.read_primaries(route, number);
+            }
+        }
+    }
+
+    pub(super) fn read_primaries(&mut self, route: u32, shard: u32) {
+        if let Some(known) = self.published.route(route) {
+            let reading = Reading::of_all(known.remote().clone(), Style::Whole);
+            self.outbox.read(Feed::Primaries(route, shard), reading);
+        }
+    }
+
+    fn of_bindings(&mut self, shard: u32, event: SourceEvent) {
+        let bound = match event {
+            SourceEvent::Begin(_) => return self.shards.begins(shard),
+            SourceEvent::Object(object) | SourceEvent::Unchanged(object) => self.shards.is_there(shard, &object),
+            SourceEvent::Gone(object) => self.shards.is_gone(shard, &object),
+            SourceEvent::Complete(_) => {
+                let bound = self.shards.is_complete(shard);
+                self.report.are_bound(self.shards.bound(), self.now);
+                bound
+            }
+            SourceEvent::Up | SourceEvent::Down(_) => return,
+        };
+        self.is_bound(shard, &bound);
+    }
+
+    fn is_bound(&mut self, shard: u32, bound: &Bound) {
+        for workspace in &bound.left {
+            let number = self.workspace(workspace);
+            let side = Side::Shard(shard);
+            self.leave(|_, shown, of| shown == side && of == number);
+            report::is_unbound(workspace);
+        }
+        if bound.begins {
+            // What was read of a type before somebody had bound it may have been an empty page without a version, and a
+            // watch of that hears nothing.
+            let routes: Vec<u32> = self.published.routes().map(|(number, _)| number).collect();
+            for route in routes {
+                self.outbox.end(Feed::Primaries(route, shard));
+                self.read_primaries(route, shard);
+            }
+        }
+        if bound.begins || !bound.left.is_empty() {
+            self.report.are_bound(self.shards.bound(), self.now);
+        }
+    }
+
+    /// The number of a workspace.
+    fn workspace(&mut self, name: &str) -> u32 {
+        let next = u32::try_from(self.workspaces.len()).unwrap_or(u32::MAX);
+        *self.workspaces.entry(name.into()).or_insert(next)
+    }
+
+    fn of_primaries(&mut self, route: u32, shard: Side, event: SourceEvent) {
+        match event {
+            SourceEvent::Begin(_) => self.objects.begins(route, shard),
+            SourceEvent::Object(object) | SourceEvent::Unchanged(object) => {
+                if let Some(primary) = self.primary(route, shard, &object) {
+                    self.objects.is_there(&primary);
+                    self.queue.add(Key::Object(primary), Class::Normal, Some(object));
+                }
+            }
+            SourceEvent::Gone(object) => {
+                if let Some(primary) = self.primary(route, shard, &object) {
+                    self.primary_is_gone(&primary);
+                }
+            }
+            SourceEvent::Complete(_) => {
+                for primary in self.objects.is_complete(route, shard) {
+                    self.primary_is_gone(&primary);
+                }
+            }
+            SourceEvent::Up | SourceEvent::Down(_) => {}
+        }
+    }
+
+    fn primary(&mut self, route: u32, shard: Side, object: &[u8]) -> Option<Primary> {
+        let meta = <Meta>::parse_at(Workspaces::Many, object).ok()?;
+        let workspace = self.workspace(&meta.workspace);
+        Some(Primary {
+            route,
+            workspace,
+            sides: [Side::Service, shard],
+            name: meta.object_name(),
+        })
+    }
+
+    fn primary_is_gone(&mut self, primary: &Primary) {
+        self.objects.is_gone(primary);
+        self.queue
+            .remove_where(|key| matches!(key, Key::Object(other) if other == primary));
+        self.report.is_over(&Subject::Object(primary.clone()), self.now);
+    }
+
+    fn of_copies(&mut self, route: u32, event: SourceEvent) {
+        let due = match event {
+            SourceEvent::Begin(_) => return self.objects.copies_begin(route),
+            SourceEvent::Object(object) | SourceEvent::Unchanged(object) => self.copy_is_there(route, &object),
+            SourceEvent::Gone(object) => {
+                let of = self.of_copy(route, &object);
+                of.and_then(|(of, _)| self.objects.copy_is_gone(route, &of))
+            }
+            SourceEvent::Complete(_) => {
+                for of in self.objects.copies_are_complete(route) {
+                    if let Some(primary) = self.objects.copy_is_gone(route, &of) {
+                        self.queue.add(Key::Object(primary), Class::Normal, None);
+                    }
+                }
+                return;
+            }
+            SourceEvent::Up | SourceEvent::Down(_) => return,
+        };
+        if let Some(primary) = due {
+            self.queue.add(Key::Object(primary), Class::Normal, None);
+        }
+    }
+
+    fn copy_is_there(&mut self, route: u32, object: &[u8]) -> Option<Primary> {
+        let (of, copy) = self.of_copy(route, object)?;
+        self.objects.copy_is_there(route, &of, copy)
+    }
+
+    /// Of which primary an object is the copy.
+    fn of_copy(&self, route: u32, object: &[u8]) -> Option<(ObjectName, Copied)> {
+        let meta = <Meta>::parse(object).ok()?;
+        let copy = Copied {
+            name: meta.object_name(),
+            version: meta.version_number(),
+        };
+        let of = primary_of(&meta).or_else(|| self.objects.whose(route, &copy.name))?;
+        Some((of, copy))
+    }
+}
+
+/// The object in a workspace of which this is the copy, if it says so.
+fn primary_of(copy: &Meta) -> Option<ObjectName> {
+    let cluster = copy.labels.get(keys::CLUSTER)?;
+    let name = copy.annotations.get(keys::NAME)?;
+    let namespace = copy.annotations.get(keys::NAMESPACE).map_or("", String::as_str);
+    Some(ObjectName::in_workspace(cluster, namespace, name))
+}

@@ -1,0 +1,521 @@
+//! The role `publish` as plain data: what is published, who has bound it, which objects there are, and what is done next.
+//!
+//! ```text
+//! PublishedResources ──► schemas ──► export
+//!                   └──► routes ─┐
+//! endpoint slice ──► shards ─────┴──► primaries, copies ──► queue ──► passes
+//! ```
+//!
+//! Promises: an object is worked on once at a time, whatever happens to the rules meanwhile; workspaces take turns; nothing
+//! is deleted for having left a list.
+
+mod border;
+mod heard;
+mod metrics;
+mod objects;
+mod published;
+mod report;
+mod shards;
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use driver::outbox::Outbox;
+use driver::queue::{Class, Done, Queue};
+use driver::serve::HealthQuery;
+use driver::source::{Reading, Style};
+use driver::{Course, Event, Moment, Role};
+use kube_lite::{ResourceType, Standing};
+use tokio::time::Instant;
+
+pub(crate) use self::border::{Answer, Copied, Feed, Request};
+pub(crate) use self::metrics::render_standby;
+use self::objects::Objects;
+pub(crate) use self::objects::Turn;
+use self::published::Published;
+use self::report::{Report, Subject};
+use self::shards::Shards;
+use crate::kcp;
+use crate::keys;
+use crate::publishing::{ExportJob, Exported, PublishJob};
+use crate::route::Served;
+use crate::sides::{Key, Primary, Side};
+use crate::sync::{Job, Settled, Synced};
+use crate::trouble::Stop;
+use driver::events::Record;
+
+/// How many things are done at once.
+const AT_ONCE: usize = 24;
+/// When something is looked for again that is no news to anybody.
+const LATER: Duration = Duration::from_secs(1);
+/// When an object that was changed is looked at once more: what belongs to it may come later, and nobody says so.
+const AGAIN: Duration = Duration::from_secs(5);
+/// The entries of the queue.
+const CAPACITY: usize = 4096;
+
+/// What the agent was started with, and what was found then.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// The name of the agent.
+    pub(crate) agent: Rc<str>,
+    /// Where the states are.
+    pub(crate) namespace: Rc<str>,
+    /// Which PublishedResources are meant, as a label selector; all if there is none.
+    pub(crate) selector: Option<Rc<str>>,
+    /// The endpoint slice, if the export has one.
+    pub(crate) slice: Option<Rc<str>>,
+    /// The export.
+    pub(crate) export: Rc<str>,
+    /// Which parts work.
+    pub(crate) parts: Parts,
+    /// Where random numbers begin.
+    pub(crate) seed: u64,
+}
+
+/// Which parts of the agent work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each has a name that people switch it off by"
+)]
+pub struct Parts {
+    /// Schemas are made.
+    pub schemas: bool,
+    /// The export is written.
+    pub export: bool,
+    /// Objects are synced.
+    pub sync: bool,
+}
+
+/// See the module's doc.
+pub(crate) struct Agent {
+    settings: Settings,
+    now: Instant,
+    random: fastrand::Rng,
+    outbox: Outbox<Self>,
+    published: Published,
+    shards: Shards,
+    objects: Objects,
+    queue: Queue<Key>,
+    /// How much is done at once, in each workspace.
+    at_once: BTreeMap<Option<u32>, usize>,
+    taken: usize,
+    /// What is published as what, as long as that is under way.
+    publishing: BTreeMap<Rc<str>, Rc<crate::kinds::PublishedResource>>,
+    /// The numbers of workspaces.
+    workspaces: BTreeMap<Box<str>, u32>,
+    export_uid: Rc<str>,
+    contacts: Vec<(Side, Standing)>,
+    report: Report,
+}
+
+impl Agent {
+    /// One that knows nothing yet.
+    pub(crate) fn new(settings: Settings, moment: Moment<Side>) -> Self {
+        let mut agent = Self {
+            now: moment.now,
+            random: fastrand::Rng::with_seed(settings.seed),
+            outbox: Outbox::default(),
+            published: Published::default(),
+            shards: Shards::default(),
+            objects: Objects::default(),
+            queue: Queue::new(CAPACITY),
+            at_once: BTreeMap::new(),
+            taken: 0,
+            publishing: BTreeMap::new(),
+            workspaces: BTreeMap::new(),
+            export_uid: Rc::default(),
+            contacts: moment.contacts,
+            report: Report::default(),
+            settings,
+        };
+        let style = agent.settings.selector.clone().map_or(Style::Whole, Style::Labelled);
+        let published = Reading::of_all(kcp::published_resources(), style);
+        agent.outbox.read(Feed::Published, published);
+        let definitions = Reading::of_all(ResourceType::definitions(), Style::Metadata);
+        agent.outbox.read(Feed::Definitions, definitions);
+        let export = Reading::of_one(kcp::exports(), Rc::clone(&agent.settings.export), Style::Whole);
+        agent.outbox.read(Feed::Export, export);
+        if let Some(slice) = agent.settings.slice.clone() {
+            agent
+                .outbox
+                .read(Feed::Slice, Reading::of_one(kcp::slices(), slice, Style::Whole));
+        }
+        agent
+    }
+
+    fn place_of(&self, side: Side) -> Rc<kube_lite::Place> {
+        let found = self.contacts.iter().find(|(other, _)| *other == side);
+        found
+            .map(|(_, standing)| Rc::clone(&standing.place))
+            .unwrap_or_default()
+    }
+
+    /// What a feed reads, for people.
+    fn named(&self, feed: Feed) -> String {
+        match feed {
+            Feed::Published => "PublishedResources".to_owned(),
+            Feed::Definitions => "CustomResourceDefinitions".to_owned(),
+            Feed::Slice => "APIExportEndpointSlice".to_owned(),
+            Feed::Export => "APIExport".to_owned(),
+            Feed::Bindings(_) => "APIBindings".to_owned(),
+            Feed::Primaries(route, _) => self
+                .published
+                .route(route)
+                .map(|it| it.remote().qualified())
+                .unwrap_or_default(),
+            Feed::Copies(route) => self
+                .published
+                .route(route)
+                .map(|it| it.local().qualified())
+                .unwrap_or_default(),
+        }
+    }
+
+    /// A route begins: its objects are read.
+    fn begin_route(&mut self, route: u32) {
+        let Some(known) = self.published.route(route).filter(|_| self.settings.parts.sync) else {
+            return;
+        };
+        let selector = format!("{}={}", keys::AGENT_NAME, self.settings.agent);
+        let reading = Reading::of_all(known.local().clone(), Style::Labelled(selector.into()));
+        self.outbox.read(Feed::Copies(route), reading);
+        let shards: Vec<u32> = self.shards.numbers().collect();
+        for shard in shards {
+            self.read_primaries(route, shard);
+        }
+    }
+
+    /// A route is there no longer. What is under way by it comes to its end.
+    fn end_route(&mut self, route: u32) {
+        self.outbox.end(Feed::Copies(route));
+        let shards: Vec<u32> = self.shards.numbers().collect();
+        for shard in shards {
+            self.outbox.end(Feed::Primaries(route, shard));
+            self.report
+                .is_over(&Subject::Feed(Feed::Primaries(route, shard)), self.now);
+        }
+        self.report.is_over(&Subject::Feed(Feed::Copies(route)), self.now);
+        self.leave(|other, _, _| other == route);
+        self.objects.forget(route);
+    }
+
+    /// Forgets the primaries for which this holds: of which route, at which shard, in which workspace.
+    fn leave(&mut self, which: impl Fn(u32, Side, u32) -> bool) {
+        for primary in self.objects.primaries(&which) {
+            self.objects.is_gone(&primary);
+            self.report.is_over(&Subject::Object(primary), self.now);
+        }
+        self.queue.remove_where(|key| match key {
+            Key::Object(primary) => which(primary.route, primary.shard(), primary.workspace),
+            Key::Published(_) | Key::Export => false,
+        });
+    }
+
+    fn answered(&mut self, answer: Answer) {
+        match answer {
+            Answer::Published(name, result) => self.is_published(&name, result),
+            Answer::Exported(result) => self.is_exported(result),
+            Answer::Synced(primary, synced) => self.is_synced(primary, synced),
+            Answer::Recorded(Ok(())) => {}
+            Answer::Recorded(Err(error)) => report::is_unrecorded(&error),
+        }
+    }
+
+    fn is_published(&mut self, name: &Rc<str>, result: Result<Served, Stop>) {
+        let key = Key::Published(Rc::clone(name));
+        let resource = self.publishing.remove(name);
+        match result {
+            Err(stop) => {
+                let subject = Subject::Published(Rc::clone(name));
+                if let Stop::Fails(trouble) = &stop {
+                    let uid = self.published.uid(name);
+                    let record = self.report.published_fails(&subject, name, &uid, trouble, self.now);
+                    self.record_here(record);
+                }
+                self.is_done(&key, of_stop(&stop));
+            }
+            Ok(served) => {
+                self.is_done(&key, Done::Finished);
+                let Some(resource) = resource else { return };
+                let schema = Rc::clone(&served.schema);
+                let Some([ends, begins]) = self.published.is_served(name, &resource, served) else {
+                    return self.queue.add(key, Class::First, None);
+                };
+                self.report.is_published(name, &schema, self.now);
+                if let Some(ends) = ends {
+                    self.end_route(ends);
+                }
+                if let Some(begins) = begins {
+                    self.begin_route(begins);
+                }
+                self.export_is_due();
+            }
+        }
+    }
+
+    fn is_exported(&mut self, result: Result<Exported, Stop>) {
+        match result {
+            Ok(exported) => {
+                self.is_done(&Key::Export, Done::Finished);
+                let records = self
+                    .report
+                    .is_exported(&self.settings.export, &self.export_uid, &exported, self.now);
+                for record in records {
+                    self.outbox.request(Request::Record(Side::Export, record));
+                }
+            }
+            Err(stop) => {
+                if let Stop::Fails(trouble) = &stop {
+                    self.report.export_fails(&self.settings.export, trouble, self.now);
+                }
+                self.is_done(&Key::Export, of_stop(&stop));
+            }
+        }
+    }
+
+    fn is_synced(&mut self, primary: Primary, synced: Synced) {
+        let shard = primary.shard();
+        let route = self.published.route(primary.route);
+        let has_related = route.is_some_and(|route| !route.resource.related.is_empty());
+        if has_related && !synced.records.is_empty() {
+            self.objects.looks_again(&primary, self.now + AGAIN);
+        }
+        let again = self.objects.again(&primary, self.now).filter(|_| synced.result.is_ok());
+        for record in synced.records {
+            self.outbox.request(Request::Record(shard, record));
+        }
+        let done = match synced.result {
+            Ok(settled) => {
+                self.report.object_works(&primary, self.now);
+                match settled {
+                    Settled::Done(state, copy) => {
+                        if self.objects.is_settled(&primary, state, copy) {
+                            Done::Again
+                        } else {
+                            Done::Finished
+                        }
+                    }
+                    Settled::Later => Done::NotYet(LATER),
+                    Settled::Gone | Settled::Filtered | Settled::Waits => Done::Finished,
+                }
+            }
+            Err(stop) => {
+                self.objects.is_due(&primary);
+                if let Stop::Fails(trouble) = &stop
+                    && let Some(route) = self.published.route(primary.route)
+                {
+                    let record = self.report.object_fails(&primary, route, trouble, self.now);
+                    if let Some(record) = record {
+                        self.outbox.request(Request::Record(shard, record));
+                    }
+                }
+                of_stop(&stop)
+            }
+        };
+        let key = Key::Object(primary);
+        self.is_done(&key, done);
+        if let Some(again) = again {
+            self.queue.add_after(key, Class::Normal, again, self.now);
+        }
+    }
+
+    /// Something that was worked on is done.
+    fn is_done(&mut self, key: &Key, done: Done<Side>) {
+        let workspace = driver::queue::QueueKey::lot(key);
+        if let Some(running) = self.at_once.get_mut(&workspace) {
+            *running -= 1;
+            if *running == 0 {
+                self.at_once.remove(&workspace);
+            }
+        }
+        self.taken -= 1;
+        let jitter = self.random.f64();
+        self.queue.done(key, done, self.now, jitter);
+        // Its rules, or its workspace, may have gone meanwhile.
+        if let Key::Object(primary) = key
+            && !self.objects.has(primary)
+        {
+            self.queue.remove_where(|other| other == key);
+        }
+    }
+
+    /// An Event about a PublishedResource.
+    fn record_here(&mut self, record: Option<Record>) {
+        if let Some(record) = record {
+            self.outbox.request(Request::Record(Side::Service, record));
+        }
+    }
+
+    fn asked(&mut self, question: HealthQuery) {
+        // Whoever has asked may be gone.
+        match question {
+            HealthQuery::Alive(answer) => drop(answer.send(())),
+            HealthQuery::Ready(answer) => drop(answer.send(self.missing().map_or(Ok(()), Err))),
+            HealthQuery::Metrics { answer, .. } => {
+                let figures = metrics::Figures {
+                    published: self.published.len(),
+                    bound: self.shards.bound().unwrap_or_default(),
+                    objects: self.objects.len(),
+                    pending: self.objects.pending(),
+                    failing: self.report.failing(),
+                    passes: self.report.passes(),
+                };
+                drop(answer.send(metrics::render(&figures).into()));
+            }
+            HealthQuery::Status { answer, .. } => {
+                let (published, objects) = (self.published.len(), self.objects.len());
+                drop(answer.send(format!("{published} types published, {objects} objects")));
+            }
+        }
+    }
+
+    /// What has to be known before it is ready, if something is missing.
+    fn missing(&self) -> Option<&'static str> {
+        if self.published.are_read() {
+            None
+        } else {
+            Some("the PublishedResources are not read yet\n")
+        }
+    }
+
+    /// The next thing to do, if it is somebody's turn.
+    fn next(&mut self) -> Option<(Key, Option<Bytes>)> {
+        if self.taken >= AT_ONCE {
+            return None;
+        }
+        let (objects, published) = (&self.objects, &self.published);
+        while self.queue.refill(self.now, |group, from| {
+            match group {
+                Some(_) => objects.due(group, from.as_ref()),
+                None => published.names().map(Key::Published).chain([Key::Export]).collect(),
+            }
+            .into_iter()
+            .map(|key| (key, Class::Normal))
+            .collect::<Vec<_>>()
+        }) {}
+        let at_once = &self.at_once;
+        let rank = |key: &Key| {
+            at_once
+                .get(&driver::queue::QueueKey::lot(key))
+                .copied()
+                .unwrap_or_default()
+        };
+        let taken = self.queue.take(self.now, Class::Last, rank)?;
+        *self.at_once.entry(driver::queue::QueueKey::lot(&taken.0)).or_default() += 1;
+        self.taken += 1;
+        Some(taken)
+    }
+
+    /// Begins with something whose turn it is.
+    fn begin(&mut self, key: &Key, object: Option<Bytes>) {
+        match key {
+            Key::Published(name) => match self.published.get(name).filter(|_| self.settings.parts.schemas) {
+                Some(resource) => {
+                    self.publishing.insert(Rc::clone(name), Rc::clone(&resource));
+                    let agent = Rc::clone(&self.settings.agent);
+                    let job = PublishJob { resource, agent };
+                    self.outbox.request(Request::Publish(Rc::clone(name), job));
+                }
+                None => self.is_done(key, Done::Finished),
+            },
+            Key::Export if self.settings.parts.export => {
+                let job = ExportJob {
+                    name: Rc::clone(&self.settings.export),
+                    agent: Rc::clone(&self.settings.agent),
+                    published: self.published.all().map(|(resource, _)| Rc::clone(resource)).collect(),
+                };
+                self.outbox.request(Request::Export(job));
+            }
+            Key::Export => self.is_done(key, Done::Finished),
+            Key::Object(primary) => {
+                let route = self.published.route(primary.route);
+                let (Some(route), Some(turn)) = (route, self.objects.turn(primary)) else {
+                    return self.is_done(key, Done::Finished);
+                };
+                let job = Job {
+                    route: Rc::clone(route),
+                    agent: Rc::clone(&self.settings.agent),
+                    namespace: Rc::clone(&self.settings.namespace),
+                    object,
+                    turn,
+                };
+                self.report.counts_pass();
+                self.outbox.request(Request::Sync(primary.clone(), Box::new(job)));
+            }
+        }
+    }
+}
+
+/// What becomes of a key whose work has ended early.
+fn of_stop(stop: &Stop) -> Done<Side> {
+    match stop {
+        Stop::Fails(_) => Done::Retry(None),
+        Stop::Unreachable(side, _) => Done::Unreachable(*side),
+        Stop::Again => Done::Again,
+    }
+}
+
+impl Role for Agent {
+    type Side = Side;
+    type Place = crate::sides::Place;
+    type Feed = Feed;
+    type Request = Request;
+    type Answer = Answer;
+    type Fault = Infallible;
+
+    fn handle(&mut self, event: Event<Answer>, moment: Moment<Side>) -> Result<Course, Infallible> {
+        self.now = moment.now;
+        self.contacts = moment.contacts;
+        match event {
+            Event::Answer(answer) => self.answered(answer),
+            Event::Source(id, event) => {
+                if let Some(feed) = self.outbox.feed(id) {
+                    self.reported(feed, event);
+                }
+            }
+            Event::Asked(question) => self.asked(question),
+            Event::Due => {}
+        }
+        Ok(Course::On)
+    }
+
+    fn advance(&mut self) {
+        self.report.advance(self.now);
+        let answering: Vec<Side> = self
+            .contacts
+            .iter()
+            .filter(|(_, standing)| standing.answers)
+            .map(|(side, _)| *side)
+            .collect();
+        for side in answering {
+            if self.queue.is_down(side) {
+                let jitter = self.random.f64();
+                self.queue.side_is_back(side, self.now, jitter);
+            }
+        }
+        while let Some((key, object)) = self.next() {
+            self.begin(&key, object);
+        }
+    }
+
+    fn effects(&mut self) -> Vec<driver::Effect<Self>> {
+        self.outbox.take()
+    }
+
+    fn next_due(&mut self) -> Option<Instant> {
+        let queue = self.queue.next_due().filter(|_| self.taken < AT_ONCE);
+        queue.into_iter().chain(self.report.due()).min()
+    }
+
+    fn has_room(&self) -> bool {
+        self.queue.has_room()
+    }
+
+    fn again(self, moment: Moment<Side>) -> Self {
+        Self::new(self.settings, moment)
+    }
+}

@@ -1,0 +1,87 @@
+//! By which rules the objects of one published type are synced.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use kube_lite::ResourceType;
+
+use crate::kinds::PublishedResource;
+use crate::mutation::Rules;
+use crate::naming::Namer;
+
+/// What has become of a PublishedResource: the type as consumers see it, and as the service cluster has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Served {
+    /// The name of the schema.
+    pub(crate) schema: Rc<str>,
+    /// The type in workspaces, at its storage version.
+    pub(crate) remote: ResourceType,
+    /// The type on the service cluster, at its storage version.
+    pub(crate) local: ResourceType,
+    /// Whether the status is a subresource of the type in workspaces, and of that on the service cluster.
+    pub(crate) has_status: [bool; 2],
+}
+
+/// The rules.
+#[derive(Debug)]
+pub(crate) struct Route {
+    /// The PublishedResource.
+    pub(crate) resource: Rc<PublishedResource>,
+    /// What has become of it.
+    pub(crate) served: Served,
+    /// What is changed on the way.
+    pub(crate) rules: Rules,
+    /// The same of what travels along, by its identifier.
+    related: BTreeMap<String, Rules>,
+    /// What copies are called.
+    pub(crate) namer: Namer,
+}
+
+/// What is read once of a PublishedResource.
+type Read = (Rules, BTreeMap<String, Rules>, Namer);
+
+impl Route {
+    /// The rules of a PublishedResource, read once. What is wrong with them is said all together.
+    pub(crate) fn new(resource: Rc<PublishedResource>, served: Served) -> Result<Self, String> {
+        let (rules, related, namer) = rules(&resource)?;
+        Ok(Self {
+            resource,
+            served,
+            rules,
+            related,
+            namer,
+        })
+    }
+
+    /// The rules of what travels along.
+    pub(crate) fn related_rules(&self, identifier: &str) -> &Rules {
+        self.related.get(identifier).unwrap_or(&self.rules)
+    }
+
+    /// The type in workspaces.
+    pub(crate) fn remote(&self) -> &ResourceType {
+        &self.served.remote
+    }
+
+    /// The type on the service cluster.
+    pub(crate) fn local(&self) -> &ResourceType {
+        &self.served.local
+    }
+}
+
+/// Reads what is changed on the way, and what copies are called.
+pub(crate) fn rules(resource: &PublishedResource) -> Result<Read, String> {
+    let of = |mutation, place: &str| {
+        Rules::new(mutation, place).map_err(|errors| {
+            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            errors.join("; ")
+        })
+    };
+    let mut related = BTreeMap::new();
+    for (index, one) in resource.related.iter().enumerate() {
+        let rules = of(&one.mutation, &format!("spec.related[{index}].mutation"))?;
+        related.insert(one.identifier.clone(), rules);
+    }
+    let namer = Namer::new(&resource.naming).map_err(|error| error.to_string())?;
+    Ok((of(&resource.mutation, "spec.mutation")?, related, namer))
+}

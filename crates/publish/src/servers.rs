@@ -1,0 +1,148 @@
+//! The servers of the agent: the service cluster, and kcp, whose workspaces are paths below one address; a shard may have
+//! an address of its own.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use driver::source::Mode;
+use driver::{Opened, Perform, Servers, events};
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use kube_lite::access::{AccessError, AccessSource};
+use kube_lite::below::{Below, Host};
+use kube_lite::{Cluster, RateLimit, Workspaces};
+
+use crate::agent::{Agent, Answer, Request};
+use crate::publishing;
+use crate::sides::{Place, Side};
+use crate::sync;
+
+/// The field manager of what is written.
+pub(crate) const FIELD_MANAGER: &str = "api-syncagent";
+
+/// The host and port of a URL, and what stands in their place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostOverride {
+    /// As kcp gives it.
+    pub from: String,
+    /// As it is reached from here.
+    pub to: String,
+}
+
+/// What opens the sides of the agent, and does its work there.
+#[derive(Clone)]
+pub(crate) struct Kcp {
+    host: Host,
+    overrides: Rc<[HostOverride]>,
+    clock: fn() -> Duration,
+}
+
+impl Kcp {
+    pub(crate) fn open(
+        source: AccessSource,
+        user_agent: String,
+        overrides: &[HostOverride],
+        clock: fn() -> Duration,
+    ) -> Result<Self, AccessError> {
+        Ok(Self {
+            host: Host::open("kcp", source, user_agent)?,
+            overrides: overrides.into(),
+            clock,
+        })
+    }
+
+    /// Checks whether the files with address and credentials were replaced.
+    pub(crate) fn check_files(&self) {
+        self.host.check_files();
+    }
+
+    /// A workspace, by its path or id.
+    pub(crate) fn workspace(&self, name: &str, workspace: &str) -> Cluster {
+        cluster(name, self.host.below(&format!("/clusters/{workspace}")))
+    }
+
+    /// A virtual workspace, with all workspaces that it shows.
+    fn at(&self, place: &Place) -> Cluster {
+        let url = reached(&place.0, &self.overrides);
+        cluster("shard", self.host.at(&url)).with(Workspaces::Many)
+    }
+}
+
+/// A URL as it is reached from here.
+fn reached(url: &str, overrides: &[HostOverride]) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let end = rest.find('/').unwrap_or(rest.len());
+    let (host, path) = rest.split_at(end);
+    let to = overrides.iter().find(|known| known.from.eq_ignore_ascii_case(host));
+    format!("{scheme}://{}{path}", to.map_or(host, |known| &known.to))
+}
+
+fn cluster(name: &str, server: Below) -> Cluster {
+    Cluster::new(name, Box::new(server), RateLimit::new(None), FIELD_MANAGER)
+}
+
+impl Perform<Agent> for Kcp {
+    fn open(&self, _side: Side, place: Place) -> Opened {
+        let (server, mode) = (Rc::new(self.at(&place)), Mode::Watch);
+        Opened { server, mode }
+    }
+
+    fn perform(&self, request: Request, servers: &mut Servers<'_, Side>) -> Option<LocalBoxFuture<'static, Answer>> {
+        let clock = self.clock;
+        let work = match request {
+            Request::Publish(name, job) => {
+                let (service, export) = (servers.at(Side::Service)?, servers.at(Side::Export)?);
+                async move {
+                    let published = publishing::publish(&job, &service, &export).await;
+                    Answer::Published(name, published)
+                }
+                .boxed_local()
+            }
+            Request::Export(job) => {
+                let export = servers.at(Side::Export)?;
+                async move { Answer::Exported(publishing::export(&job, &export).await) }.boxed_local()
+            }
+            Request::Sync(primary, job) => {
+                let (service, shard) = (servers.at(Side::Service)?, servers.at(primary.shard())?);
+                async move {
+                    let synced = sync::pass(&job, &primary, &shard, &service, clock).await;
+                    Answer::Synced(primary, synced)
+                }
+                .boxed_local()
+            }
+            Request::Record(side, record) => {
+                let (server, now) = (servers.at(side)?, clock());
+                async move { Answer::Recorded(events::write(&record, &server, now).await) }.boxed_local()
+            }
+        };
+        Some(work)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shard_is_reached_where_an_override_says() {
+        let over = |from: &str, to: &str| HostOverride {
+            from: from.to_owned(),
+            to: to.to_owned(),
+        };
+        let overrides = [over("shard-1:6443", "kcp.example.org:443"), over("b:1", "c:2")];
+        for (url, expected) in [
+            (
+                "https://shard-1:6443/services/apiexport/a/b",
+                "https://kcp.example.org:443/services/apiexport/a/b",
+            ),
+            ("https://SHARD-1:6443", "https://kcp.example.org:443"),
+            ("https://shard-1:6444/x", "https://shard-1:6444/x"),
+            ("https://b:1/shard-1:6443", "https://c:2/shard-1:6443"),
+            ("no url", "no url"),
+        ] {
+            assert_eq!(reached(url, &overrides), expected);
+        }
+    }
+}

@@ -1,0 +1,449 @@
+//! One pass over an object in a workspace and its copy on the service cluster: as many steps as it takes until both are in
+//! sync, or something has to be waited for.
+//!
+//! ```text
+//! primary ──► finalizer ──► mutations ──► copy ──► state ──► status back
+//!         └─► deleted: the copy first, then the finalizer
+//! ```
+//!
+//! Promises: a copy is deleted only when its primary is being deleted, and only the one with its UID; an object that is the
+//! copy of another primary is never touched; what others change in a copy stays unless the primary changes it too; every
+//! write names what it has read.
+
+mod deletion;
+mod placing;
+mod related;
+mod state;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use kube_lite::{Cluster, Content, Error, ListRequest, NewStatus, ObjectName, OnlyWith, ResourceType, Scope};
+use serde_json::Value;
+
+use self::state::States;
+use crate::agent::{Copied, Turn};
+use crate::copy::{self, Terms};
+use crate::kcp::{self, parsed};
+use crate::keys::ObjectKey;
+use crate::lifecycle::{self, Next, Pair};
+use crate::route::Route;
+use crate::sides::{Primary, Side};
+use crate::trouble::Stop;
+use driver::events::Record;
+
+/// What is to be done with an object.
+pub(crate) struct Job {
+    pub(crate) route: Rc<Route>,
+    /// The name of the agent.
+    pub(crate) agent: Rc<str>,
+    /// Where the states are.
+    pub(crate) namespace: Rc<str>,
+    /// The object, if it is at hand.
+    pub(crate) object: Option<Bytes>,
+    /// What is known of it.
+    pub(crate) turn: Turn,
+}
+
+/// How far an object has come.
+pub(crate) enum Settled {
+    /// It is not there.
+    Gone,
+    /// It is not to be synced.
+    Filtered,
+    /// Something has to be waited for, of which there will be news.
+    Waits,
+    /// The same, without news.
+    Later,
+    /// It is in sync: what is wanted, in a few bits, and the copy.
+    Done(u64, Copied),
+}
+
+/// What comes of a pass.
+pub(crate) struct Synced {
+    /// How far it has come.
+    pub(crate) result: Result<Settled, Stop>,
+    /// What has happened, for people.
+    pub(crate) records: Vec<Record>,
+}
+
+/// What to do about a rule that fails.
+const RULES: &str = "correct the PublishedResource, or the object; it is tried at once when either changes";
+
+/// What an object and its copy are when it is their turn.
+struct Pass<'a> {
+    job: &'a Job,
+    route: &'a Route,
+    primary: &'a Primary,
+    shard: &'a Rc<Cluster>,
+    service: &'a Rc<Cluster>,
+    key: ObjectKey,
+    now: SystemTime,
+    records: RefCell<Vec<Record>>,
+}
+
+/// Brings an object and its copy in sync.
+pub(crate) async fn pass(
+    job: &Job,
+    primary: &Primary,
+    shard: &Rc<Cluster>,
+    service: &Rc<Cluster>,
+    clock: fn() -> Duration,
+) -> Synced {
+    let key = ObjectKey {
+        cluster: primary.name.workspace().to_owned(),
+        workspace_path: None,
+        namespace: primary.name.namespace().to_owned(),
+        name: primary.name.name.to_string(),
+    };
+    let mut pass = Pass {
+        job,
+        route: &job.route,
+        primary,
+        shard,
+        service,
+        key,
+        now: SystemTime::UNIX_EPOCH + clock(),
+        records: RefCell::default(),
+    };
+    let result = pass.all().await;
+    Synced {
+        result,
+        records: pass.records.into_inner(),
+    }
+}
+
+impl Pass<'_> {
+    async fn all(&mut self) -> Result<Settled, Stop> {
+        let Some(object) = self.read().await? else {
+            return Ok(Settled::Gone);
+        };
+        let matches = self.is_wanted(&object).await?;
+        let is_known = lifecycle::has_finalizer(&object) || self.job.turn.copy.is_some();
+        if !is_known && (!matches || lifecycle::is_in_deletion(&object)) {
+            return Ok(Settled::Filtered);
+        }
+        if self.route.resource.workspace_paths {
+            self.key.workspace_path = Some(self.workspace_path().await?);
+        }
+        // One that was never seen before has no copy: nobody has to search for it.
+        let copy = if is_known { self.find_copy().await? } else { None };
+        let has_related = match &copy {
+            Some(copy) if lifecycle::is_in_deletion(&object) => !self.clean_up(&object, copy).await?,
+            _ => false,
+        };
+        let next = lifecycle::next(&Pair {
+            object: &object,
+            copy: copy.as_ref(),
+            matches,
+            has_related,
+        });
+        match (next, copy) {
+            (Next::AddFinalizer, None) => {
+                let object = self.accept(&object).await?;
+                self.place(&object).await
+            }
+            (Next::AddFinalizer, Some(copy)) => {
+                let object = self.accept(&object).await?;
+                self.bring(&object, copy).await
+            }
+            (Next::Create, _) => self.place(&object).await,
+            (Next::Bring, Some(copy)) => self.bring(&object, copy).await,
+            (Next::DeleteCopy, Some(copy)) => self.delete_copy(&object, &copy).await,
+            (Next::RemoveFinalizer, _) => self.release(&object).await,
+            // Somebody else's finalizer, or the end of the copy: both are news.
+            (Next::WaitForCopy | Next::WaitForOthers(_), _) => Ok(Settled::Waits),
+            // Their end is no news to anybody.
+            (Next::CleanUpRelated, _) => Ok(Settled::Later),
+            _ => Ok(Settled::Filtered),
+        }
+    }
+
+    /// The object as it is now.
+    async fn read(&self) -> Result<Option<Value>, Stop> {
+        let stop = |error| Stop::of(self.primary.shard(), "reading the object", "", error);
+        if let Some(object) = &self.job.object {
+            return parsed(object).map(Some).map_err(stop);
+        }
+        let name = &self.primary.name;
+        match self.shard.get(self.route.remote(), name, Content::Full).await {
+            Ok(object) => parsed(&object).map(Some).map_err(stop),
+            Err(error) if error.proves_absent(&name.name) => Ok(None),
+            // The workspace does not have the type any more.
+            Err(error) if error.is_type_not_served() => Ok(None),
+            Err(error) => Err(stop(error)),
+        }
+    }
+
+    /// True if the filter of the PublishedResource lets it through.
+    async fn is_wanted(&self, object: &Value) -> Result<bool, Stop> {
+        let filter = &self.route.resource.filter;
+        let namespace = match (&filter.namespace, self.primary.name.namespace()) {
+            (Some(_), namespace) if !namespace.is_empty() => {
+                let name = ObjectName::in_workspace(self.primary.name.workspace(), "", namespace);
+                let found = self
+                    .shard
+                    .get(&ResourceType::namespaces(), &name, Content::Metadata)
+                    .await;
+                let stop = |error| Stop::of(self.primary.shard(), "reading the namespace", namespace, error);
+                Some(found.and_then(|found| parsed::<Value>(&found)).map_err(stop)?)
+            }
+            _ => None,
+        };
+        Ok(filter.matches(object, namespace.as_ref()))
+    }
+
+    async fn workspace_path(&self) -> Result<String, Stop> {
+        let name = ObjectName::in_workspace(self.primary.name.workspace(), "", "cluster");
+        let found = self.shard.get(&kcp::logical_clusters(), &name, Content::Metadata).await;
+        let stop = |error| Stop::of(self.primary.shard(), "reading the path of the workspace", "", error);
+        let found = found.and_then(|found| parsed::<Value>(&found)).map_err(stop)?;
+        let path = found["metadata"]["annotations"][kcp::PATH].as_str();
+        path.map(str::to_owned).ok_or_else(|| {
+            let words = "the LogicalCluster of the workspace has no annotation kcp.io/path";
+            Stop::because("reading the path of the workspace", words, "it is tried again")
+        })
+    }
+
+    /// The object has our finalizer from now on, so that it does not go without its copy.
+    async fn accept(&self, object: &Value) -> Result<Value, Stop> {
+        let Some(patch) = lifecycle::add_finalizer(object) else {
+            return Ok(object.clone());
+        };
+        let body = Bytes::from(patch.to_string());
+        let written = self
+            .shard
+            .merge_patch(self.route.remote(), &self.primary.name, body)
+            .await;
+        let stop = |error| Stop::of(self.primary.shard(), "adding the finalizer", "", error);
+        let object = written.and_then(|object| parsed::<Value>(&object)).map_err(stop)?;
+        self.record(
+            &object,
+            "ObjectAccepted",
+            "Object has been seen by the service provider.",
+        );
+        Ok(object)
+    }
+
+    /// The copy, by the labels that say of which object it is.
+    async fn find_copy(&self) -> Result<Option<Value>, Stop> {
+        let local = self.route.local();
+        if let Some(known) = &self.job.turn.copy {
+            match self.service.get(local, &known.name, Content::Full).await {
+                Ok(copy) => {
+                    let copy = parsed::<Value>(&copy).map_err(unread)?;
+                    if self.is_copy(&copy) {
+                        return Ok(Some(copy));
+                    }
+                }
+                Err(error) if error.proves_absent(&known.name.name) => {}
+                Err(error) => return Err(unread(error)),
+            }
+        }
+        let labels = self.key.labels();
+        let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let mut all = self.list(local, labels.join(",")).await?;
+        // Names of clusters may be the same in two kcps: each agent has its own copies.
+        if all.len() > 1 {
+            all.retain(|copy| copy["metadata"]["labels"][crate::keys::AGENT_NAME] == *self.job.agent);
+        }
+        if all.len() > 1 {
+            let names: Vec<String> = all.iter().map(|copy| format!("{:?}", name_of(copy))).collect();
+            let words = format!("several objects are labelled as its copy: {}", names.join(", "));
+            return Err(Stop::because("finding the copy", words, "delete all of them but one"));
+        }
+        Ok(all.pop())
+    }
+
+    /// True for the copy of this object.
+    fn is_copy(&self, copy: &Value) -> bool {
+        let labels = &copy["metadata"]["labels"];
+        self.key.labels().iter().all(|(key, value)| labels[key] == **value)
+    }
+
+    async fn list(&self, resource: &ResourceType, labels: String) -> Result<Vec<Value>, Stop> {
+        let request = ListRequest {
+            resource: resource.clone(),
+            scope: Scope::default(),
+            label_selector: Some(labels.into()),
+            field_selector: None,
+            content: Content::Full,
+        };
+        let mut all = Vec::new();
+        let mut listing = self.service.list(request);
+        while let Some(item) = listing.next().await.map_err(unread)? {
+            all.push(parsed::<Value>(&item).map_err(unread)?);
+        }
+        Ok(all)
+    }
+
+    /// Both are there.
+    async fn bring(&self, object: &Value, copy: Value) -> Result<Settled, Stop> {
+        let wanted = self.mutated(object, &copy)?;
+        let hash = hash_of(&copy::state(&wanted, self.subresources()));
+        let is_marked = copy::patch(&wanted, &wanted, &copy, &self.terms(), &self.key).is_none();
+        let copy = if self.job.turn.state == Some(hash) && is_marked {
+            copy
+        } else {
+            self.update(object, &wanted, copy).await?
+        };
+        self.return_status(object, &copy).await?;
+        self.relate(object, &copy).await?;
+        Ok(Settled::Done(hash, copied(&copy)))
+    }
+
+    /// The copy gets what the object has changed.
+    async fn update(&self, object: &Value, wanted: &Value, copy: Value) -> Result<Value, Stop> {
+        let mut states = States::of(self);
+        let last = states.read().await?;
+        let local = self.route.local();
+        let name = name_of(&copy);
+        let stop = |error| Stop::of(Side::Service, "updating the copy", format!("{name:?}"), error);
+        let terms = self.terms();
+        let written = self.write(self.service, local, &name, (wanted, &copy), last.as_ref(), &terms);
+        let copy = match written.await.map_err(stop)? {
+            None => copy,
+            Some(copy) => {
+                let message = "The current desired state of the object has been synchronized.";
+                self.record(object, "ObjectSynced", message);
+                copy
+            }
+        };
+        states.write(&copy::state(wanted, self.subresources())).await?;
+        Ok(copy)
+    }
+
+    /// Writes to an object what is wanted: the changes since the last state, or all of it where that is not known. Gives it
+    /// as it is then; `None` if there was nothing to write.
+    async fn write(
+        &self,
+        server: &Cluster,
+        resource: &ResourceType,
+        name: &ObjectName,
+        (wanted, found): (&Value, &Value),
+        last: Option<&Value>,
+        terms: &Terms<'_>,
+    ) -> Result<Option<Value>, Error> {
+        let written = if let Some(last) = last {
+            let Some(mut patch) = copy::patch(last, wanted, found, terms, &self.key) else {
+                return Ok(None);
+            };
+            patch["metadata"]["uid"] = found["metadata"]["uid"].clone();
+            server.merge_patch(resource, name, patch.to_string().into()).await
+        } else {
+            let whole = copy::replace(wanted, found, terms, &self.key);
+            if whole == *found {
+                return Ok(None);
+            }
+            server
+                .replace(resource, name, whole.to_string().into(), Content::Full)
+                .await
+        };
+        parsed(&written?).map(Some)
+    }
+
+    /// The status goes back.
+    async fn return_status(&self, object: &Value, copy: &Value) -> Result<(), Stop> {
+        let [remote, _] = self.route.served.has_status;
+        if !remote {
+            return Ok(());
+        }
+        let copy = self.mutated_status(object, copy)?;
+        let Some(status) = copy::status(object, &copy) else {
+            return Ok(());
+        };
+        let status = status.to_string();
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+        let new = NewStatus {
+            status: &status,
+            subresource: true,
+            manager: "api-syncagent",
+        };
+        let only = OnlyWith::Uid(uid);
+        let written = self
+            .shard
+            .replace_status(self.route.remote(), &self.primary.name, only, &new)
+            .await;
+        written.map_err(|error| Stop::of(self.primary.shard(), "returning the status", "", error))?;
+        self.record(
+            object,
+            "ObjectStatusSynced",
+            "The current object status has been synchronized.",
+        );
+        Ok(())
+    }
+
+    /// The object as it is wanted on the service cluster.
+    fn mutated(&self, object: &Value, copy: &Value) -> Result<Value, Stop> {
+        let mutated = self.route.rules.spec(object.clone(), copy, self.now);
+        mutated.map_err(|error| Stop::because("applying spec.mutation", error.to_string(), RULES))
+    }
+
+    /// The copy with the status that is wanted in the workspace.
+    fn mutated_status(&self, object: &Value, copy: &Value) -> Result<Value, Stop> {
+        let mut mutated = copy.clone();
+        if self.route.rules.has_status() {
+            let status = self.route.rules.status(copy, object, self.now);
+            let status = status.map_err(|error| Stop::because("applying spec.mutation", error.to_string(), RULES))?;
+            mutated["status"] = status.unwrap_or_default();
+        }
+        Ok(mutated)
+    }
+
+    /// What is the same for all objects of the type.
+    fn terms(&self) -> Terms<'_> {
+        Terms {
+            agent: Some(&self.job.agent),
+            subresources: self.subresources(),
+        }
+    }
+
+    /// What is no part of the desired state.
+    fn subresources(&self) -> &'static [&'static str] {
+        match self.route.served.has_status {
+            [_, true] => &copy::SUBRESOURCES,
+            [_, false] => &[],
+        }
+    }
+
+    /// Something has happened to the object, for people.
+    fn record(&self, object: &Value, reason: &'static str, message: &str) {
+        let remote = self.route.remote();
+        self.records.borrow_mut().push(Record {
+            object: self.primary.name.clone(),
+            type_of: [remote.api_version(), remote.kind.clone()],
+            uid: object["metadata"]["uid"].as_str().unwrap_or_default().to_owned(),
+            is_warning: false,
+            reason,
+            message: message.to_owned(),
+            reporter: "syncagent-sync",
+        });
+    }
+}
+
+fn unread(error: Error) -> Stop {
+    Stop::of(Side::Service, "reading the copy", "", error)
+}
+
+fn name_of(object: &Value) -> ObjectName {
+    let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
+    ObjectName::new(text("namespace"), text("name"))
+}
+
+fn copied(copy: &Value) -> Copied {
+    let version = copy["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+    Copied {
+        name: name_of(copy),
+        version: version.parse().unwrap_or_default(),
+    }
+}
+
+/// What is wanted in a few bits, to see whether it is the same as before in this process.
+fn hash_of(state: &Value) -> u64 {
+    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+    let mut hasher = DefaultHasher::new();
+    state.to_string().hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,128 @@
+//! The first copy of an object.
+
+use kube_lite::{Content, ObjectName, ResourceType};
+use serde_json::{Value, json};
+
+use super::state::States;
+use super::{Pass, Settled, copied, hash_of, unread};
+use crate::copy;
+use crate::kcp::parsed;
+use crate::kinds::Scope;
+use crate::lifecycle::{self, Adoption};
+use crate::naming::{CopyName, Workspace};
+use crate::sides::Side;
+use crate::trouble::Stop;
+
+impl Pass<'_> {
+    /// Creates the copy.
+    pub(super) async fn place(&self, object: &Value) -> Result<Settled, Stop> {
+        let local = self.route.local();
+        let name = self.copy_name(object)?;
+        let at = ObjectName::new(&name.namespace, &name.name);
+        let (api_version, kind) = (local.api_version(), local.kind.clone());
+        let planned = copy::create(object, &self.terms(), &self.key, &api_version, &kind, &name);
+        // Mutations see the copy that would be, as long as there is none.
+        let wanted = self.mutated(object, &planned)?;
+        let planned = copy::create(&wanted, &self.terms(), &self.key, &api_version, &kind, &name);
+        let created = self.create(&at, &planned).await?;
+        let Some(created) = created else {
+            return self.adopt(object, &wanted, &at).await;
+        };
+        let kept = copy::state(&wanted, self.subresources());
+        States::of(self).write(&kept).await?;
+        self.record(object, "ObjectPlaced", "Object has been placed.");
+        self.relate(object, &planned).await?;
+        Ok(Settled::Done(hash_of(&kept), copied(&created)))
+    }
+
+    fn copy_name(&self, object: &Value) -> Result<CopyName, Stop> {
+        let doing = "naming the copy";
+        let advice = "correct spec.naming of the PublishedResource; it is tried at once when that changes";
+        let workspace = Workspace {
+            cluster: self.key.cluster.clone(),
+            path: self.key.workspace_path.clone().unwrap_or_default(),
+        };
+        let scope = if self.route.local().namespaced {
+            Scope::Namespaced
+        } else {
+            Scope::Cluster
+        };
+        let name = self.route.namer.name(object, &workspace, scope, self.now);
+        name.map_err(|error| Stop::because(doing, error.to_string(), advice))
+    }
+
+    /// Creates the copy, and its namespace if that is missing. `None` if something else has its name.
+    async fn create(&self, at: &ObjectName, copy: &Value) -> Result<Option<Value>, Stop> {
+        let local = self.route.local();
+        let stop = |error| Stop::of(Side::Service, "creating the copy", format!("{at:?}"), error);
+        let body = bytes::Bytes::from(copy.to_string());
+        let created = match self.service.create(local, at, body.clone()).await {
+            Err(error) if error.missing_namespace().is_some() => {
+                self.create_namespace(at.namespace()).await?;
+                self.service.create(local, at, body).await
+            }
+            other => other,
+        };
+        match created {
+            Ok(created) => parsed(&created).map(Some).map_err(stop),
+            Err(error) if error.is_already_there() => Ok(None),
+            Err(error) => Err(stop(error)),
+        }
+    }
+
+    async fn create_namespace(&self, namespace: &str) -> Result<(), Stop> {
+        let name = ObjectName::new("", namespace);
+        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}).to_string();
+        match self
+            .service
+            .create(&ResourceType::namespaces(), &name, body.into())
+            .await
+        {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_already_there() => Ok(()),
+            Err(error) => Err(Stop::of(Side::Service, "creating the namespace", namespace, error)),
+        }
+    }
+
+    /// What has the name of the copy becomes the copy, with all content of the object, unless it is that of another one.
+    async fn adopt(&self, object: &Value, wanted: &Value, at: &ObjectName) -> Result<Settled, Stop> {
+        let local = self.route.local();
+        let found = match self.service.get(local, at, Content::Full).await {
+            Ok(found) => parsed::<Value>(&found).map_err(unread)?,
+            Err(error) if error.proves_absent(&at.name) => return Err(Stop::Again),
+            Err(error) => return Err(unread(error)),
+        };
+        match lifecycle::adoption(&found, &self.key, &self.job.agent) {
+            Adoption::Take => {}
+            // Its end is no news to anybody.
+            Adoption::Wait => {
+                let words = format!("{at:?} is being deleted");
+                return Err(Stop::because("creating the copy", words, "it is tried again"));
+            }
+            Adoption::Refuse(why) => {
+                let advice = "give the copies other names with spec.naming of the PublishedResource";
+                return Err(Stop::because(
+                    "creating the copy",
+                    format!("{at:?} is there: {why}"),
+                    advice,
+                ));
+            }
+        }
+        let whole = copy::replace(wanted, &found, &self.terms(), &self.key);
+        let stop = |error| Stop::of(Side::Service, "updating the copy", format!("{at:?}"), error);
+        let written = self
+            .service
+            .replace(local, at, whole.to_string().into(), Content::Full)
+            .await;
+        let written = written.and_then(|copy| parsed::<Value>(&copy)).map_err(stop)?;
+        let kept = copy::state(wanted, self.subresources());
+        let mut states = States::of(self);
+        // One of the same name may have been here before.
+        states.read().await?;
+        states.write(&kept).await?;
+        self.record(object, "ObjectPlaced", "Object has been placed.");
+        self.return_status(object, &written).await?;
+        self.relate(object, &written).await?;
+        Ok(Settled::Done(hash_of(&kept), copied(&written)))
+    }
+}

@@ -1,0 +1,121 @@
+//! The last state of an object that was written to its copy: kept in a Secret on the service cluster, so that what others
+//! change in the copy is told from what the object has changed.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kube_lite::{Content, ObjectName, ResourceType};
+use serde_json::{Value, json};
+
+use super::Pass;
+use crate::kcp::parsed;
+use crate::keys::state_key;
+use crate::lifecycle::Propagation;
+use crate::sides::Side;
+use crate::trouble::Stop;
+
+/// The Secret of a primary.
+pub(super) struct States<'p, 'a> {
+    pass: &'p Pass<'a>,
+    name: ObjectName,
+    key: String,
+    /// Another one, under which it may have been kept.
+    former: Option<String>,
+    /// As it was read.
+    secret: Option<Value>,
+}
+
+const DOING: &str = "reading the state Secret";
+const WRITING: &str = "writing the state Secret";
+
+impl<'p, 'a> States<'p, 'a> {
+    pub(super) fn of(pass: &'p Pass<'a>) -> Self {
+        let key = &pass.key;
+        let name = key.state_secret(&pass.route.remote().api_version(), &pass.route.remote().kind);
+        Self {
+            name: ObjectName::new(&pass.job.namespace, &name),
+            key: state_key(&key.cluster, &key.namespace, &key.name),
+            former: None,
+            secret: None,
+            pass,
+        }
+    }
+
+    /// The same for an object that belongs to the primary.
+    pub(super) fn of_related(pass: &'p Pass<'a>, key: String, former: String) -> Self {
+        Self {
+            key,
+            former: Some(former),
+            ..Self::of(pass)
+        }
+    }
+
+    /// The last state; `None` if there is none, or none that can be read.
+    pub(super) async fn read(&mut self) -> Result<Option<Value>, Stop> {
+        let found = self
+            .pass
+            .service
+            .get(&ResourceType::secrets(), &self.name, Content::Full)
+            .await;
+        let secret = match found {
+            Ok(secret) => parsed::<Value>(&secret).map_err(|error| self.stop(DOING, error))?,
+            Err(error) if error.proves_absent(&self.name.name) => return Ok(None),
+            Err(error) => return Err(self.stop(DOING, error)),
+        };
+        let kept = |key: &str| secret["data"][key].as_str();
+        let text = kept(&self.key)
+            .or_else(|| kept(self.former.as_deref()?))
+            .unwrap_or_default();
+        let state = STANDARD.decode(text).ok();
+        let state = state.and_then(|state| serde_json::from_slice::<Value>(&state).ok());
+        self.secret = Some(secret);
+        Ok(state.filter(Value::is_object))
+    }
+
+    /// This is the last state from now on.
+    pub(super) async fn write(self, state: &Value) -> Result<(), Stop> {
+        let text = STANDARD.encode(state.to_string());
+        let secrets = ResourceType::secrets();
+        let service = self.pass.service;
+        let mut secret = self.secret.clone().unwrap_or_else(|| {
+            let labels: BTreeMap<&str, String> = self.pass.key.state_labels();
+            json!({
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"name": self.name.name, "namespace": self.name.namespace(), "labels": labels},
+                "type": "Opaque",
+                "data": {},
+            })
+        });
+        if secret["data"][&self.key] == *text {
+            return Ok(());
+        }
+        secret["data"][&self.key] = json!(text);
+        let body = secret.to_string().into();
+        let written = if self.secret.is_some() {
+            service.replace(&secrets, &self.name, body, Content::Metadata).await
+        } else {
+            service.create(&secrets, &self.name, body).await
+        };
+        match written {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_already_there() => Err(Stop::Again),
+            Err(error) => Err(self.stop(WRITING, error)),
+        }
+    }
+
+    /// There is no state any more.
+    pub(super) async fn delete(mut self) -> Result<(), Stop> {
+        self.read().await?;
+        let Some(secret) = &self.secret else { return Ok(()) };
+        let secrets = ResourceType::secrets();
+        let deleted =
+            super::deletion::delete(self.pass.service, &secrets, &self.name, secret, Propagation::Background).await;
+        deleted.map_err(|error| self.stop("deleting the state Secret", error))
+    }
+
+    fn stop(&self, doing: &'static str, error: kube_lite::Error) -> Stop {
+        Stop::of(Side::Service, doing, format!("{:?}", self.name), error)
+    }
+}
