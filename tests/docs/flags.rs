@@ -245,9 +245,9 @@ fn every_flag_that_a_page_names_exists() {
         "--flag",
     ];
     assert!(is_flag("--qps") && !is_flag("--nonsense"));
-    let of_init: Names = Page::open("docs/init.md")
-        .rows("flag")
+    let of_roles: Names = ["docs/init.md", "docs/publish.md"]
         .iter()
+        .flat_map(|page| Page::open(page).rows("flag"))
         .map(|row| plain(&row.cells[0]))
         .collect();
     let mut count = 0;
@@ -259,8 +259,8 @@ fn every_flag_that_a_page_names_exists() {
         for word in words.filter(|word| word.starts_with("--")) {
             let name = word.split('=').next().unwrap_or_default();
             assert!(
-                is_flag(name) || of_init.contains(name) || OF_OTHERS.contains(&name),
-                "{path}: {word} is no flag of run, gen, prep or init"
+                is_flag(name) || of_roles.contains(name) || OF_OTHERS.contains(&name),
+                "{path}: {word} is no flag of run, gen, prep, init or publish"
             );
             count += 1;
         }

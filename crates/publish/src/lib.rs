@@ -10,7 +10,7 @@
 //! - `run`: what is started; `start`: where slice and export are; `servers`, `sides`: where the workspaces are.
 //! - `agent`: what is decided, as plain data on the driver. `publishing`: what is done for a type; `sync`: for an object.
 //!   Nothing else talks to a server.
-//! - `kcp`: what is read of kcp's own objects; `route`: by which rules a type is synced; `related`: what travels along; `trouble`: why that fails.
+//! - `kcp`: what is read of kcp's own objects; `turn`: what is known of an object; `route`: by which rules a type is synced; `related`: what belongs to it; `trouble`: why that fails.
 //! - `path`, `cel` and `mutation`: what is changed on the way; `templates`: what people write in either.
 #![forbid(unsafe_code)]
 
@@ -40,6 +40,7 @@ mod start;
 mod sync;
 mod templates;
 mod trouble;
+mod turn;
 
 pub use agent::Parts;
 pub use run::{Settings, run};

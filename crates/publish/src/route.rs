@@ -31,7 +31,7 @@ pub(crate) struct Route {
     pub(crate) served: Served,
     /// What is changed on the way.
     pub(crate) rules: Rules,
-    /// The same of what travels along, by its identifier.
+    /// The same of related objects, by its identifier.
     related: BTreeMap<String, Rules>,
     /// What copies are called.
     pub(crate) namer: Namer,
@@ -53,7 +53,7 @@ impl Route {
         })
     }
 
-    /// The rules of what travels along.
+    /// The rules of related objects.
     pub(crate) fn related_rules(&self, identifier: &str) -> &Rules {
         self.related.get(identifier).unwrap_or(&self.rules)
     }

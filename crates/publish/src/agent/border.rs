@@ -3,7 +3,6 @@
 use std::rc::Rc;
 
 use driver::Priority;
-use kube_lite::ObjectName;
 
 use crate::publishing::{ExportJob, Exported, PublishJob};
 use crate::route::Served;
@@ -72,13 +71,4 @@ pub(crate) enum Answer {
     Synced(Primary, Synced),
     /// Whether an Event is written.
     Recorded(Result<(), kube_lite::Error>),
-}
-
-/// A copy, as far as it is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Copied {
-    /// Its namespace and name.
-    pub(crate) name: ObjectName,
-    /// Its version.
-    pub(crate) version: u64,
 }

@@ -9,13 +9,14 @@ use kube_lite::meta::Meta;
 use kube_lite::{ObjectName, Workspaces};
 
 use super::Agent;
-use super::border::{Copied, Feed};
+use super::border::Feed;
 use super::published::{Change, Misfit};
 use super::report::{self, Subject};
 use super::shards::Bound;
 use crate::kcp::{self, EndpointSlice, Export, parsed};
 use crate::keys;
 use crate::sides::{Key, Place, Primary, Side};
+use crate::turn::Copied;
 
 impl Agent {
     pub(super) fn reported(&mut self, feed: Feed, event: SourceEvent) {
@@ -118,13 +119,6 @@ impl Agent {
         self.export_is_due();
     }
 
-    /// The export may have to be changed: once all PublishedResources are known.
-    pub(super) fn export_is_due(&mut self) {
-        if self.published.are_read() {
-            self.queue.add(Key::Export, Class::First, None);
-        }
-    }
-
     /// These are the virtual workspaces from now on.
     fn shards_are(&mut self, urls: &BTreeSet<Rc<str>>) {
         let (over, new) = self.shards.are(urls);
@@ -143,13 +137,6 @@ impl Agent {
             for route in routes {
                 self.read_primaries(route, number);
             }
-        }
-    }
-
-    pub(super) fn read_primaries(&mut self, route: u32, shard: u32) {
-        if let Some(known) = self.published.route(route) {
-            let reading = Reading::of_all(known.remote().clone(), Style::Whole);
-            self.outbox.read(Feed::Primaries(route, shard), reading);
         }
     }
 

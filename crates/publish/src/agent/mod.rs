@@ -15,26 +15,25 @@ mod metrics;
 mod objects;
 mod published;
 mod report;
+mod role;
 mod shards;
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use driver::Moment;
 use driver::outbox::Outbox;
 use driver::queue::{Class, Done, Queue};
 use driver::serve::HealthQuery;
 use driver::source::{Reading, Style};
-use driver::{Course, Event, Moment, Role};
 use kube_lite::{ResourceType, Standing};
 use tokio::time::Instant;
 
-pub(crate) use self::border::{Answer, Copied, Feed, Request};
+pub(crate) use self::border::{Answer, Feed, Request};
 pub(crate) use self::metrics::render_standby;
 use self::objects::Objects;
-pub(crate) use self::objects::Turn;
 use self::published::Published;
 use self::report::{Report, Subject};
 use self::shards::Shards;
@@ -49,9 +48,9 @@ use driver::events::Record;
 
 /// How many things are done at once.
 const AT_ONCE: usize = 24;
-/// When something is looked for again that is no news to anybody.
+/// When something is read again that is no news to anybody.
 const LATER: Duration = Duration::from_secs(1);
-/// When an object that was changed is looked at once more: what belongs to it may come later, and nobody says so.
+/// When an object that was changed is read once more: what belongs to it may come later, and nobody says so.
 const AGAIN: Duration = Duration::from_secs(5);
 /// The entries of the queue.
 const CAPACITY: usize = 4096;
@@ -145,6 +144,21 @@ impl Agent {
                 .read(Feed::Slice, Reading::of_one(kcp::slices(), slice, Style::Whole));
         }
         agent
+    }
+
+    /// The export may have to be changed: once all PublishedResources are known.
+    fn export_is_due(&mut self) {
+        if self.published.are_read() {
+            self.queue.add(Key::Export, Class::First, None);
+        }
+    }
+
+    /// The objects of a route at a shard are read.
+    fn read_primaries(&mut self, route: u32, shard: u32) {
+        if let Some(known) = self.published.route(route) {
+            let reading = Reading::of_all(known.remote().clone(), Style::Whole);
+            self.outbox.read(Feed::Primaries(route, shard), reading);
+        }
     }
 
     fn place_of(&self, side: Side) -> Rc<kube_lite::Place> {
@@ -456,66 +470,5 @@ fn of_stop(stop: &Stop) -> Done<Side> {
         Stop::Fails(_) => Done::Retry(None),
         Stop::Unreachable(side, _) => Done::Unreachable(*side),
         Stop::Again => Done::Again,
-    }
-}
-
-impl Role for Agent {
-    type Side = Side;
-    type Place = crate::sides::Place;
-    type Feed = Feed;
-    type Request = Request;
-    type Answer = Answer;
-    type Fault = Infallible;
-
-    fn handle(&mut self, event: Event<Answer>, moment: Moment<Side>) -> Result<Course, Infallible> {
-        self.now = moment.now;
-        self.contacts = moment.contacts;
-        match event {
-            Event::Answer(answer) => self.answered(answer),
-            Event::Source(id, event) => {
-                if let Some(feed) = self.outbox.feed(id) {
-                    self.reported(feed, event);
-                }
-            }
-            Event::Asked(question) => self.asked(question),
-            Event::Due => {}
-        }
-        Ok(Course::On)
-    }
-
-    fn advance(&mut self) {
-        self.report.advance(self.now);
-        let answering: Vec<Side> = self
-            .contacts
-            .iter()
-            .filter(|(_, standing)| standing.answers)
-            .map(|(side, _)| *side)
-            .collect();
-        for side in answering {
-            if self.queue.is_down(side) {
-                let jitter = self.random.f64();
-                self.queue.side_is_back(side, self.now, jitter);
-            }
-        }
-        while let Some((key, object)) = self.next() {
-            self.begin(&key, object);
-        }
-    }
-
-    fn effects(&mut self) -> Vec<driver::Effect<Self>> {
-        self.outbox.take()
-    }
-
-    fn next_due(&mut self) -> Option<Instant> {
-        let queue = self.queue.next_due().filter(|_| self.taken < AT_ONCE);
-        queue.into_iter().chain(self.report.due()).min()
-    }
-
-    fn has_room(&self) -> bool {
-        self.queue.has_room()
-    }
-
-    fn again(self, moment: Moment<Side>) -> Self {
-        Self::new(self.settings, moment)
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use kube_lite::ObjectName;
 use tokio::time::Instant;
 
-use super::border::Copied;
 use crate::sides::{Group, Key, Primary, Side};
+use crate::turn::{Copied, Turn};
 
 /// What is known of an object in a workspace.
 #[derive(Debug, Default)]
@@ -37,17 +37,6 @@ struct Shown {
     is_listed: bool,
 }
 
-/// What is known of an object when it is its turn.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Turn {
-    /// Its copy, if there is one.
-    pub(crate) copy: Option<Copied>,
-    /// What was wanted when it was last in sync, in a few bits.
-    pub(crate) state: Option<u64>,
-    /// The version of the copy that it was in sync with.
-    pub(crate) settled: Option<u64>,
-}
-
 /// See the module's doc.
 #[derive(Default)]
 pub(super) struct Objects(BTreeMap<(u32, ObjectName), Known>);
@@ -75,7 +64,7 @@ impl Objects {
         known.is_due = true;
     }
 
-    /// A primary is there no longer. Its copy is left alone: whoever deletes a primary has to wait for the finalizer.
+    /// A primary is there no longer. Its copy stays as it is: whoever deletes a primary has to wait for the finalizer.
     pub(super) fn is_gone(&mut self, primary: &Primary) {
         let key = (primary.route, primary.name.clone());
         let Some(known) = self.0.get_mut(&key) else { return };

@@ -2,8 +2,8 @@
 
 use gotemplate::Pattern;
 
-use super::eval::{Answer, Budget, no_overload};
-use super::time::{Moment, checked, parse_duration, part, seconds};
+use super::budget::{Answer, Budget, no_overload};
+use super::time::{Moment, checked, parse_duration, seconds};
 use super::value::{List, Text, Val, general};
 
 /// A function or an operator.
@@ -110,7 +110,7 @@ static FUNCTIONS: &[Function] = &[
         name: "size",
         takes: 1..=1,
         form: Form::Either,
-        run: |call| size(call),
+        run: size,
     },
     global("type", |call| Ok(Val::Type(call.value(0).type_name()))),
     global("dyn", |call| Ok(call.value(0).clone())),
@@ -164,7 +164,7 @@ static FUNCTIONS: &[Function] = &[
         name: "matches",
         takes: 2..=2,
         form: Form::Either,
-        run: |call| matches(call),
+        run: matches,
     },
     of_time("getFullYear"),
     of_time("getMonth"),
@@ -419,4 +419,21 @@ fn matches<'a>(call: &Call<'_, 'a>) -> Answer<'a> {
     call.budget
         .read(text.len().saturating_mul(pattern.len().clamp(4, 64) * 2))?;
     Pattern::new(pattern).map(|pattern| Val::Bool(pattern.is_match(text)))
+}
+
+/// A part of a timestamp, in a time zone, or of a duration.
+fn part<'a>(call: &Call<'_, 'a>) -> Answer<'a> {
+    let number = match (call.value(0), call.values.get(1)) {
+        (Val::Duration(nanoseconds), None) => match call.name {
+            "getHours" => nanoseconds / 3_600_000_000_000,
+            "getMinutes" => nanoseconds / 60_000_000_000,
+            "getSeconds" => nanoseconds / 1_000_000_000,
+            "getMilliseconds" => nanoseconds / 1_000_000,
+            _ => return Err(no_overload()),
+        },
+        (Val::Timestamp(moment), None) => moment.part(call.name, None)?,
+        (Val::Timestamp(moment), Some(Val::Text(zone))) => moment.part(call.name, Some(zone.as_str()))?,
+        _ => return Err(no_overload()),
+    };
+    Ok(Val::Int(number))
 }

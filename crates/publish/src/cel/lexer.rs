@@ -151,9 +151,13 @@ impl<'t> Lexer<'t> {
     /// A text or bytes, if that is what begins here.
     fn quoted(&mut self) -> Result<Option<Token>, CelError> {
         let rest = self.rest();
-        let quote = rest.find(['"', '\'']).unwrap_or(rest.len());
-        let prefix = rest.get(..quote).unwrap_or_default().to_ascii_lowercase();
-        if quote == rest.len() || !["", "r", "b", "br"].contains(&prefix.as_str()) {
+        let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'');
+        // At most two letters stand before it.
+        let Some(quote) = rest.bytes().take(3).position(|byte| is_quote(&byte)) else {
+            return Ok(None);
+        };
+        let prefix = rest[..quote].to_ascii_lowercase();
+        if !["", "r", "b", "br"].contains(&prefix.as_str()) {
             return Ok(None);
         }
         let (is_raw, is_bytes) = (prefix.contains('r'), prefix.contains('b'));

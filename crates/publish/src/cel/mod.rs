@@ -10,6 +10,7 @@
 //! The crate `cel` evaluates without a bound, knows unknown functions only when they are called, and brings the runtime of
 //! a parser generator.
 
+mod budget;
 mod eval;
 mod functions;
 mod lexer;
@@ -24,7 +25,8 @@ use std::fmt;
 
 use serde_json::Value;
 
-use eval::{Budget, Scope};
+use budget::Budget;
+use eval::Scope;
 use parser::Expr;
 use value::Val;
 
@@ -92,7 +94,7 @@ impl Program {
         ]);
         let found = eval::eval(&self.0, &mut scope, &budget);
         let json = found.and_then(|found| {
-            eval::room_for(&found, &budget)?;
+            budget::room_for(&found, &budget)?;
             found.to_json()
         });
         json.map_err(CelError)

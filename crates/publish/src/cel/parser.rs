@@ -187,29 +187,21 @@ impl Parser<'_> {
     }
 
     fn unary(&mut self) -> Parsed {
-        for sign in ["!", "-"] {
-            let mut count = 0usize;
-            while self.takes(sign) {
-                count += 1;
-            }
-            if count == 0 {
-                continue;
-            }
-            // The last sign before a number is a part of it: the smallest integer has no positive one.
-            let negative = sign == "-" && matches!(self.peek(), Token::Int(_) | Token::Double(_));
-            let count = count - usize::from(negative);
-            let operand = self.member(negative)?;
-            if count.is_multiple_of(2) && negative {
-                return Ok(operand);
-            }
-            let operand = if count.is_multiple_of(2) && count > 0 {
-                self.call(if sign == "!" { "!" } else { "-_" }, vec![operand])?
-            } else {
-                operand
-            };
-            return self.call(if sign == "!" { "!" } else { "-_" }, vec![operand]);
+        let Some(sign) = ["!", "-"].into_iter().find(|sign| self.takes(sign)) else {
+            return self.member(false);
+        };
+        let mut count = 1usize;
+        while self.takes(sign) {
+            count += 1;
         }
-        self.member(false)
+        // The last sign before a number is a part of it: the smallest integer has no positive one.
+        let negative = sign == "-" && matches!(self.peek(), Token::Int(_) | Token::Double(_));
+        count -= usize::from(negative);
+        let operand = self.member(negative)?;
+        if count.is_multiple_of(2) {
+            return Ok(operand);
+        }
+        self.call(if sign == "!" { "!" } else { "-_" }, vec![operand])
     }
 
     fn member(&mut self, negative: bool) -> Parsed {

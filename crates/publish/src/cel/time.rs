@@ -6,10 +6,6 @@ use jiff::civil::Weekday;
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, Zoned};
 
-use super::eval::no_overload;
-use super::functions::Call;
-use super::value::Val;
-
 /// A timestamp, as it was written: with an offset, which does not matter when two are compared.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Moment {
@@ -36,6 +32,15 @@ impl Moment {
             at,
             offset: Offset::UTC,
         })
+    }
+
+    /// A part of it, in its own zone or in this one.
+    pub(super) fn part(self, name: &str, zone: Option<&str>) -> Result<i64, String> {
+        let zone = match zone {
+            None => TimeZone::fixed(self.offset),
+            Some(zone) => zone_named(zone).ok_or_else(|| format!("unknown time zone {zone}"))?,
+        };
+        Ok(of_zoned(&self.at.to_zoned(zone), name))
     }
 
     /// Some nanoseconds later.
@@ -115,27 +120,6 @@ pub(super) fn seconds(nanoseconds: i64) -> String {
     let whole = nanoseconds / 1_000_000_000;
     let rest = nanoseconds % 1_000_000_000;
     format!("{}s", whole as f64 + rest as f64 / 1e9)
-}
-
-/// A part of a timestamp, in a time zone, or of a duration.
-pub(super) fn part<'a>(call: &Call<'_, 'a>) -> Result<Val<'a>, String> {
-    let number = match (call.value(0), call.values.get(1)) {
-        (Val::Duration(nanoseconds), None) => match call.name {
-            "getHours" => nanoseconds / 3_600_000_000_000,
-            "getMinutes" => nanoseconds / 60_000_000_000,
-            "getSeconds" => nanoseconds / 1_000_000_000,
-            "getMilliseconds" => nanoseconds / 1_000_000,
-            _ => return Err(no_overload()),
-        },
-        (Val::Timestamp(moment), None) => of_zoned(&moment.at.to_zoned(TimeZone::fixed(moment.offset)), call.name),
-        (Val::Timestamp(moment), Some(Val::Text(zone))) => {
-            let zone = zone.as_str();
-            let zone = zone_named(zone).ok_or_else(|| format!("unknown time zone {zone}"))?;
-            of_zoned(&moment.at.to_zoned(zone), call.name)
-        }
-        _ => return Err(no_overload()),
-    };
-    Ok(Val::Int(number))
 }
 
 /// A zone by its name, or as hours and minutes.

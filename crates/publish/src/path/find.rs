@@ -5,7 +5,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::Work;
-use super::modifiers::{self, Applied};
+use super::modifiers::{self, Applied, Modifier};
 use super::node::{Node, Place};
 use super::query::Query;
 use super::syntax::{self, Element, Member, Rest};
@@ -19,50 +19,85 @@ struct Search<'a, 'p> {
     pipe: Option<&'p str>,
 }
 
+/// How a path starts.
+enum Start<'a> {
+    /// With a key or an index.
+    Plain,
+    /// With what it makes itself, which has been searched in already.
+    Made(Option<Node<'a>>),
+}
+
 /// What a path finds in a value.
 pub(super) fn get<'a>(from: Option<&Node<'a>>, path: &str, work: &Work) -> Option<Node<'a>> {
     if !work.spend(1 + path.len() / 32) {
         return None;
     }
-    work.deeper(|| match special(from, path, work) {
-        Special::Found(found) => found,
-        Special::No => walk(from?, path, work),
+    work.deeper(|| match start(from, path, work) {
+        Start::Made(found) => found,
+        Start::Plain => walk(from?, path, work),
     })
 }
 
-/// What begins a path, and what it finds.
-enum Special<'a> {
-    /// Nothing special.
-    No,
-    /// A modifier, a constant or a selection, which finds this, if anything.
-    Found(Option<Node<'a>>),
-}
-
 /// A modifier, a constant or a selection at the start of a path.
-fn special<'a>(from: Option<&Node<'a>>, path: &str, work: &Work) -> Special<'a> {
-    let applied = match path.as_bytes() {
-        [b'@', _, ..] => modifiers::apply(from, path, work),
-        [b'!', _, ..] => modifiers::constant(path),
-        [b'[' | b'{', _, ..] => return select(from, path, work),
+fn start<'a>(from: Option<&Node<'a>>, path: &str, work: &Work) -> Start<'a> {
+    if path.len() < 2 {
+        return Start::Plain;
+    }
+    let applied = match path.as_bytes()[0] {
+        b'@' => modified(from, path, work),
+        b'!' => modifiers::constant(path),
+        b'[' | b'{' => select(from, path, work),
         _ => None,
     };
     let Some(Applied { found, rest }) = applied else {
-        return Special::No;
+        return Start::Plain;
     };
     let found = found.map(Node::detached);
-    Special::Found(match rest.strip_prefix(['.', '|']) {
+    Start::Made(match rest.strip_prefix(['.', '|']) {
         Some(rest) => get(found.as_ref(), rest, work).map(Node::detached),
         None => found,
     })
 }
 
-/// `[path,path]` and `{"name":path,path}`.
-fn select<'a>(from: Option<&Node<'a>>, path: &str, work: &Work) -> Special<'a> {
-    let selection = syntax::selection(path);
-    let follows = |rest: &str| rest.is_empty() || rest.starts_with(['.', '|']);
-    let Some((paths, rest)) = selection.filter(|(_, rest)| follows(rest)) else {
-        return Special::No;
+/// What a modifier at the start of a path makes.
+fn modified<'a, 'p>(from: Option<&Node<'a>>, path: &'p str, work: &Work) -> Option<Applied<'a, 'p>> {
+    let Modifier { name, argument, rest } = modifiers::parse(path)?;
+    let found = if name == "dig" {
+        let mut found = Vec::new();
+        if let Some(from) = from {
+            dig(from, argument, &mut found, work);
+        }
+        Some(Node::list(found))
+    } else {
+        modifiers::apply(from, name, argument, work)
     };
+    Some(Applied { found, rest })
+}
+
+/// What a path finds in a value and in all that it contains.
+fn dig<'a>(node: &Node<'a>, path: &str, found: &mut Vec<Node<'a>>, work: &Work) {
+    found.extend(get(Some(node), path, work));
+    if !work.spend(1) {
+        return;
+    }
+    let inner = match node.members() {
+        Some(members) => members.into_iter().map(|(_, value)| value).collect(),
+        None => node.elements().unwrap_or_default(),
+    };
+    let _ = work.deeper(|| {
+        for value in inner {
+            dig(&value, path, found, work);
+        }
+        Some(())
+    });
+}
+
+/// `[path,path]` and `{"name":path,path}`.
+fn select<'a, 'p>(from: Option<&Node<'a>>, path: &'p str, work: &Work) -> Option<Applied<'a, 'p>> {
+    let (paths, rest) = syntax::selection(path)?;
+    if !rest.is_empty() && !rest.starts_with(['.', '|']) {
+        return None;
+    }
     let is_list = path.starts_with('[');
     let (mut items, mut members) = (Vec::new(), Vec::new());
     for (name, path) in paths {
@@ -78,10 +113,8 @@ fn select<'a>(from: Option<&Node<'a>>, path: &str, work: &Work) -> Special<'a> {
     } else {
         Node::object(members)
     };
-    Special::Found(match rest.get(1..) {
-        Some(rest) => get(Some(&made), rest, work).map(Node::detached),
-        None => Some(made),
-    })
+    let found = Some(made);
+    Some(Applied { found, rest })
 }
 
 fn selected_name(name: &str, path: &str) -> String {
@@ -174,11 +207,11 @@ impl<'a, 'p> Search<'a, 'p> {
 
     /// A value that this part of the path names.
     fn hit(&mut self, value: Node<'a>, rest: Rest<'p>, work: &Work) -> bool {
-        if let Some(path) = rest.path() {
-            return self.inner(&value, path, work);
-        }
-        self.found = Some(value);
-        true
+        let Some(path) = rest.path() else {
+            self.found = Some(value);
+            return true;
+        };
+        self.inner(&value, path, work)
     }
 
     /// What a path finds in each element.

@@ -7,6 +7,7 @@
 //! pipe), this writes to each of the places, or not at all. `@pretty` and `@ugly` change no value. No crate has this: gjson
 //! 0.8 has other modifiers, works on texts and cannot write.
 
+mod brackets;
 mod find;
 mod modifiers;
 mod node;

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::Work;
-use super::find::get;
+use super::brackets::balanced;
 use super::node::Node;
-use super::syntax::balanced;
+use super::syntax::is_modifier;
 
 /// What was made, and what of the path follows.
 pub(super) struct Applied<'a, 'p> {
@@ -13,32 +13,25 @@ pub(super) struct Applied<'a, 'p> {
     pub(super) rest: &'p str,
 }
 
-const NAMES: [&str; 13] = [
-    "pretty", "ugly", "reverse", "this", "flatten", "join", "valid", "keys", "values", "tostr", "fromstr", "group",
-    "dig",
-];
-
-/// Whether there is a modifier of this name.
-pub(super) fn is_one(name: &str) -> bool {
-    NAMES.contains(&name)
+/// A modifier at the start of a path.
+pub(super) struct Modifier<'p> {
+    pub(super) name: &'p str,
+    pub(super) argument: &'p str,
+    pub(super) rest: &'p str,
 }
 
-/// Applies the modifier at the start of this path, if it is one.
-pub(super) fn apply<'a, 'p>(from: Option<&Node<'a>>, path: &'p str, work: &Work) -> Option<Applied<'a, 'p>> {
+/// The modifier at the start of this path, if it is one.
+pub(super) fn parse(path: &str) -> Option<Modifier<'_>> {
     let end = path[1..].find([':', '|', '.']).map_or(path.len(), |end| end + 1);
     let name = &path[1..end];
-    if !is_one(name) {
+    if !is_modifier(name) {
         return None;
     }
     let (argument, rest) = match path[end..].strip_prefix(':') {
         Some(behind) => argument(behind),
         None => ("", &path[end..]),
     };
-    if !work.spend(from.map_or(1, weight)) {
-        return None;
-    }
-    let found = modified(from, name, argument, work);
-    Some(Applied { found, rest })
+    Some(Modifier { name, argument, rest })
 }
 
 /// How much of a value the modifiers go through.
@@ -66,20 +59,17 @@ fn argument(text: &str) -> (&str, &str) {
     text.split_at(index)
 }
 
-fn modified<'a>(from: Option<&Node<'a>>, name: &str, argument: &str, work: &Work) -> Option<Node<'a>> {
+/// What a modifier makes. `dig` is a search of its own.
+pub(super) fn apply<'a>(from: Option<&Node<'a>>, name: &str, argument: &str, work: &Work) -> Option<Node<'a>> {
+    if !work.spend(from.map_or(1, weight)) {
+        return None;
+    }
     match name {
         "keys" => Some(keys(from)),
         "values" => Some(values(from)),
         "tostr" => {
             let text = from.map_or(Ok(String::new()), Node::raw);
             text.ok().map(|text| Node::owned(Value::String(text)))
-        }
-        "dig" => {
-            let mut found = Vec::new();
-            if let Some(from) = from {
-                dig(from, argument, &mut found, work);
-            }
-            Some(Node::list(found))
         }
         "fromstr" => match from?.scalar() {
             Some(Value::String(text)) => first_value(text),
@@ -134,24 +124,6 @@ fn values<'a>(from: Option<&Node<'a>>) -> Node<'a> {
             None => vec![from.clone()],
         }),
     }
-}
-
-/// What a path finds in a value and in all that it contains.
-fn dig<'a>(node: &Node<'a>, path: &str, found: &mut Vec<Node<'a>>, work: &Work) {
-    found.extend(get(Some(node), path, work));
-    if !work.spend(1) {
-        return;
-    }
-    let inner = match node.members() {
-        Some(members) => members.into_iter().map(|(_, value)| value).collect(),
-        None => node.elements().unwrap_or_default(),
-    };
-    let _ = work.deeper(|| {
-        for value in inner {
-            dig(&value, path, found, work);
-        }
-        Some(())
-    });
 }
 
 fn reversed<'a>(from: &Node<'a>) -> Node<'a> {

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use super::brackets::end_of_string;
 use super::node::Node;
-use super::syntax::end_of_string;
 use super::{Work, wildcard};
 
 /// `#(path operator value)`, and whether `#` follows: all that match.

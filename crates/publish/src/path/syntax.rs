@@ -1,6 +1,6 @@
 //! How a path is written. Which signs mean something depends on what the path has reached: an object or a list.
 
-use super::modifiers;
+use super::brackets::{balanced, end_of_string};
 use super::query::Query;
 
 /// The part of a path that names members of an object.
@@ -32,12 +32,22 @@ impl<'p> Rest<'p> {
     }
 }
 
+const MODIFIERS: [&str; 13] = [
+    "pretty", "ugly", "reverse", "this", "flatten", "join", "valid", "keys", "values", "tostr", "fromstr", "group",
+    "dig",
+];
+
+/// Whether there is a modifier of this name.
+pub(super) fn is_modifier(name: &str) -> bool {
+    MODIFIERS.contains(&name)
+}
+
 /// What is behind the dot: a modifier or a selection works on what has been found.
 fn behind_dot(rest: &str) -> Rest<'_> {
     let is_pipe = match rest.as_bytes().first() {
         Some(b'@') => {
             let end = rest.find(['.', '|', ':']).unwrap_or(rest.len());
-            modifiers::is_one(&rest[1..end])
+            is_modifier(&rest[1..end])
         }
         Some(b'[' | b'{') => true,
         _ => false,
@@ -162,47 +172,6 @@ pub(super) fn split_pipe(path: &str) -> Option<(&str, &str)> {
         index += 1;
     }
     None
-}
-
-/// How long the text is that this bracket or quote begins, up to its end.
-pub(super) fn balanced(text: &str) -> usize {
-    let bytes = text.as_bytes();
-    let mut depth = 0usize;
-    let mut index = 0;
-    while let Some(byte) = bytes.get(index) {
-        match byte {
-            b'"' => {
-                index = end_of_string(bytes, index);
-                if depth == 0 {
-                    return (index + 1).min(bytes.len());
-                }
-            }
-            b'(' | b'[' | b'{' => depth += 1,
-            b')' | b']' | b'}' => {
-                depth = depth.saturating_sub(1);
-                if depth == 0 {
-                    return index + 1;
-                }
-            }
-            _ => {}
-        }
-        index += 1;
-    }
-    bytes.len()
-}
-
-/// Where the string ends that begins here.
-pub(super) fn end_of_string(bytes: &[u8], start: usize) -> usize {
-    let mut index = start + 1;
-    while let Some(byte) = bytes.get(index) {
-        match byte {
-            b'\\' => index += 1,
-            b'"' => return index,
-            _ => {}
-        }
-        index += 1;
-    }
-    bytes.len()
 }
 
 /// The paths of a selection, each with the name that it has there, and what follows the selection.

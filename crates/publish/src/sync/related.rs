@@ -1,4 +1,4 @@
-//! What travels along with a primary, from whichever side it comes.
+//! What is synced with a primary, from whichever side it comes.
 //!
 //! Promises: an object at the side of its origin is never deleted, and changed only by our finalizer; one that is not there
 //! yet is no error; what another side has more than the origin stays.
@@ -355,7 +355,7 @@ impl Pass<'_> {
         states.write(&copy::state(source, terms(there).subresources)).await
     }
 
-    /// The status travels from the origin to the other end.
+    /// The status is synced from the origin to the other end.
     async fn sync_status(&self, source: &Value, found: &Value, there: &End<'_>, to: &ObjectName) -> Result<(), Stop> {
         let Some(status) = copy::status(found, source).filter(|_| there.served.status_subresource) else {
             return Ok(());

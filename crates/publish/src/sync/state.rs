@@ -1,5 +1,5 @@
 //! The last state of an object that was written to its copy: kept in a Secret on the service cluster, so that what others
-//! change in the copy is told from what the object has changed.
+//! change in the copy is not taken for what the object has changed.
 
 use std::collections::BTreeMap;
 

@@ -1,0 +1,71 @@
+//! How the driver runs the agent.
+
+use std::convert::Infallible;
+
+use driver::{Course, Event, Moment, Role};
+use tokio::time::Instant;
+
+use super::border::{Answer, Feed, Request};
+use super::{AT_ONCE, Agent};
+use crate::sides::Side;
+
+impl Role for Agent {
+    type Side = Side;
+    type Place = crate::sides::Place;
+    type Feed = Feed;
+    type Request = Request;
+    type Answer = Answer;
+    type Fault = Infallible;
+
+    fn handle(&mut self, event: Event<Answer>, moment: Moment<Side>) -> Result<Course, Infallible> {
+        self.now = moment.now;
+        self.contacts = moment.contacts;
+        match event {
+            Event::Answer(answer) => self.answered(answer),
+            Event::Source(id, event) => {
+                if let Some(feed) = self.outbox.feed(id) {
+                    self.reported(feed, event);
+                }
+            }
+            Event::Asked(question) => self.asked(question),
+            Event::Due => {}
+        }
+        Ok(Course::On)
+    }
+
+    fn advance(&mut self) {
+        self.report.advance(self.now);
+        let answering: Vec<Side> = self
+            .contacts
+            .iter()
+            .filter(|(_, standing)| standing.answers)
+            .map(|(side, _)| *side)
+            .collect();
+        for side in answering {
+            if self.queue.is_down(side) {
+                let jitter = self.random.f64();
+                self.queue.side_is_back(side, self.now, jitter);
+            }
+        }
+        while let Some((key, object)) = self.next() {
+            self.begin(&key, object);
+        }
+    }
+
+    fn effects(&mut self) -> Vec<driver::Effect<Self>> {
+        self.outbox.take()
+    }
+
+    fn next_due(&mut self) -> Option<Instant> {
+        let queue = self.queue.next_due().filter(|_| self.taken < AT_ONCE);
+        queue.into_iter().chain(self.report.due()).min()
+    }
+
+    fn has_room(&self) -> bool {
+        self.queue.has_room()
+    }
+
+    fn again(self, moment: Moment<Side>) -> Self {
+        Self::new(self.settings, moment)
+    }
+}
