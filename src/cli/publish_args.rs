@@ -180,10 +180,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_one_line() {
-        let nothing = "publish does not sync yet: it has render alone (see edge-syncer publish --help)";
         for (line, expected) in [
-            ("", nothing),
-            ("--namespace=x --kcp-kubeconfig=y", nothing),
             (
                 "rendr",
                 "publish \"rendr\": must be render, did you mean render? (see edge-syncer publish --help)",
