@@ -40,28 +40,21 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         sync_target = settings.sync_target_name,
         uid = settings.sync_target_uid,
     );
-    let listener = match &settings.listen_address {
-        Some(address) => Some(serve::listen(address).await?),
-        None => None,
-    };
+    let (local, desk) = (LocalSet::new(), Desk::default());
+    let places = [(&settings.listen_address, serve::Pages::All)];
+    serve::open(&local, places, &desk, logger::since_1970, metrics::render_standby).await?;
     let [hub, edge] = sides::open_both(&settings)?;
     let candidacy = candidacy(&settings, &edge);
     let manager = Manager::reach(&settings.service_manager).map(Rc::new);
     let clusters = Clusters::new(hub, edge);
     let credentials = credentials(&settings, &clusters);
-    let desk = Desk::default();
     let stop = stop(&shutdown, manager.clone());
-    let local = LocalSet::new();
-    if let Some(listener) = listener {
-        local.spawn_local(serve::serve(
-            listener,
-            desk.clone(),
-            serve::Pages::All,
-            logger::since_1970,
-            metrics::render_standby,
-        ));
-    }
-    local.spawn_local(check_files(clusters.clone()));
+    let of_files = clusters.clone();
+    local.spawn_local(reload::follow(move || {
+        for cluster in of_files.all() {
+            cluster.check_files();
+        }
+    }));
     if let Some(manager) = manager {
         let desk = desk.clone();
         local.spawn_local(async move { manager.report(&desk, logger::since_1970).await });
@@ -142,17 +135,6 @@ async fn stop(shutdown: &Shutdown, manager: Option<Rc<Manager>>) {
     shutdown.requested().await;
     if let Some(manager) = manager {
         manager.stopping();
-    }
-}
-
-/// Each request checks the files that it depends on; but there may be no request for hours, or none to the right
-/// server.
-async fn check_files(clusters: Clusters) {
-    loop {
-        tokio::time::sleep(reload::MAX_AGE).await;
-        for cluster in clusters.all() {
-            cluster.check_files();
-        }
     }
 }
 

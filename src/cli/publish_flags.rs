@@ -96,9 +96,11 @@ fn checked(raw: &Raw) -> Result<Command, UsageError> {
             None
         }
     };
-    for (at, given) in [(8, value(8).is_some()), (16, raw.is_on(2))] {
+    for (flag, given) in [
+        (KNOWN.options[8], value(8).is_some()),
+        (KNOWN.switches[2], raw.is_on(2)),
+    ] {
         if given {
-            let flag = KNOWN.options.get(at).copied().unwrap_or(KNOWN.switches[2]);
             wrong.push(format!("{flag} is not supported"));
         }
     }

@@ -26,7 +26,7 @@ use kube_lite::logging::log_line;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
-use tokio::task::{AbortHandle, spawn_local};
+use tokio::task::{AbortHandle, LocalSet, spawn_local};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// Connections at once. A monitor and two probes need three; the rest is for connections that are held open without a
@@ -203,6 +203,23 @@ struct Answers {
     pages: Pages,
     clock: fn() -> Duration,
     standby: fn() -> String,
+}
+
+/// Listens at each of these addresses that there is, and answers there for as long as `local` runs; see [`serve`].
+pub async fn open<'a>(
+    local: &LocalSet,
+    places: impl IntoIterator<Item = (&'a Option<ListenAddress>, Pages)>,
+    desk: &Desk,
+    clock: fn() -> Duration,
+    standby: fn() -> String,
+) -> Result<(), ServeError> {
+    for (address, pages) in places {
+        if let Some(address) = address {
+            let listener = listen(address).await?;
+            local.spawn_local(serve(listener, desk.clone(), pages, clock, standby));
+        }
+    }
+    Ok(())
 }
 
 /// Begins to listen at the address.

@@ -65,15 +65,11 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     );
     let desk = Desk::default();
     let local = LocalSet::new();
-    for (address, pages) in [(&settings.metrics, Pages::Metrics), (&settings.health, Pages::Health)] {
-        if let Some(address) = address {
-            let listener = serve::listen(address).await?;
-            let serving = serve::serve(listener, desk.clone(), pages, logger::since_1970, agent::render_standby);
-            local.spawn_local(serving);
-        }
-    }
+    let places = [(&settings.metrics, Pages::Metrics), (&settings.health, Pages::Health)];
+    serve::open(&local, places, &desk, logger::since_1970, agent::render_standby).await?;
     let kcp = Kcp::open(settings.source.clone(), settings.user_agent.clone(), logger::since_1970)?;
-    local.spawn_local(check_files(kcp.clone()));
+    let of_files = kcp.clone();
+    local.spawn_local(reload::follow(move || of_files.check_files()));
     let config = kcp.config(&settings.config_workspace);
     let server = config.standing().place.address.clone();
     log_line!(
@@ -87,12 +83,7 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     let config = Rc::new(config);
     let work = |stop| work(&settings, kcp.clone(), Rc::clone(&config), desk.open(), stop);
     let stop = async move { shutdown.requested().await }.boxed_local();
-    match candidacy {
-        None => local.run_until(work(stop)).await,
-        Some(candidacy) => {
-            local.run_until(leader::while_leading(candidacy, stop, work)).await;
-        }
-    }
+    local.run_until(leader::run(candidacy, stop, work)).await;
     log_line!(Info, Stopped, "stopped");
     Ok(())
 }
@@ -121,14 +112,6 @@ fn work(
             Ok(_) => {}
             Err::<_, Infallible>(never) => match never {},
         }
-    }
-}
-
-/// Each request checks the files that it depends on; but there may be no request for hours.
-async fn check_files(kcp: Kcp) {
-    loop {
-        tokio::time::sleep(reload::MAX_AGE).await;
-        kcp.check_files();
     }
 }
 

@@ -11,6 +11,7 @@
 //! first which cluster it is.
 
 use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -38,6 +39,15 @@ pub const MAX_AGE: Duration = Duration::from_secs(60);
 
 /// The same when something failed: many requests may fail at once.
 const MAX_AGE_AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+/// Has files checked again and again, for ever: each request checks those that it depends on; but there may be no request
+/// for hours, or none to the right server.
+pub async fn follow(check: impl Fn()) -> Infallible {
+    loop {
+        tokio::time::sleep(MAX_AGE).await;
+        check();
+    }
+}
 
 /// Which address is used, of a kubeconfig that is about one workspace of a server that has many.
 #[derive(Clone, Debug, Default)]

@@ -82,13 +82,8 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     let workspace = start::workspace_of(&url)?;
     let desk = Desk::default();
     let local = LocalSet::new();
-    for (address, pages) in [(&settings.metrics, Pages::Metrics), (&settings.health, Pages::Health)] {
-        if let Some(address) = address {
-            let listener = serve::listen(address).await?;
-            let serving = serve::serve(listener, desk.clone(), pages, logger::since_1970, agent::render_standby);
-            local.spawn_local(serving);
-        }
-    }
+    let places = [(&settings.metrics, Pages::Metrics), (&settings.health, Pages::Health)];
+    serve::open(&local, places, &desk, logger::since_1970, agent::render_standby).await?;
     let user_agent = settings.user_agent.clone();
     let kcp = Kcp::open(
         settings.kcp.clone(),
@@ -97,7 +92,6 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         logger::since_1970,
     )?;
     let service = service(&settings)?;
-    local.spawn_local(check_files(kcp.clone()));
     for (side, server) in [
         ("service", service.standing().place.address.clone()),
         ("kcp", url.to_string()),
@@ -111,6 +105,11 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         );
     }
     let service = Rc::new(service);
+    let (of_kcp, of_service) = (kcp.clone(), Rc::clone(&service));
+    local.spawn_local(reload::follow(move || {
+        of_kcp.check_files();
+        of_service.check_files();
+    }));
     let found = local
         .run_until(async {
             tokio::select! {
@@ -123,12 +122,7 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     let candidacy = settings.elects.then(|| candidacy(&settings, &service));
     let work = |stop| work(&settings, &found, kcp.clone(), Rc::clone(&service), desk.open(), stop);
     let stop = async move { shutdown.requested().await }.boxed_local();
-    match candidacy {
-        None => local.run_until(work(stop)).await,
-        Some(candidacy) => {
-            local.run_until(leader::while_leading(candidacy, stop, work)).await;
-        }
-    }
+    local.run_until(leader::run(candidacy, stop, work)).await;
     log_line!(Info, Stopped, "stopped");
     Ok(())
 }
@@ -175,14 +169,6 @@ fn work(
             Ok(_) => {}
             Err::<_, Infallible>(never) => match never {},
         }
-    }
-}
-
-/// Each request checks the files that it depends on; but there may be no request for hours.
-async fn check_files(kcp: Kcp) {
-    loop {
-        tokio::time::sleep(reload::MAX_AGE).await;
-        kcp.check_files();
     }
 }
 

@@ -52,6 +52,18 @@ pub fn new_identity(host_name: &str) -> String {
     format!("{host_name}_{:016x}", fastrand::u64(..))
 }
 
+/// As [`while_leading`], or without a candidacy the work alone, until it ends.
+pub async fn run<T, W: Future<Output = T>>(
+    candidacy: Option<Candidacy>,
+    stop: LocalBoxFuture<'static, ()>,
+    mut work: impl FnMut(LocalBoxFuture<'static, ()>) -> W,
+) -> Option<T> {
+    match candidacy {
+        None => Some(work(stop).await),
+        Some(candidacy) => while_leading(candidacy, stop, work).await,
+    }
+}
+
 /// Runs the future that `work` returns whenever the Lease is held, drops it when the lead ends, and begins again when
 /// the Lease is held again. When `stop` resolves, the work is asked to finish, which it may do as long as the Lease
 /// lasts; then the Lease is given up, which takes a few seconds at most.

@@ -76,10 +76,6 @@ pub(crate) struct Settings {
 
 /// Which parts of the agent work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each has a name that people switch it off by"
-)]
 pub struct Parts {
     /// Schemas are made.
     pub schemas: bool,
@@ -256,16 +252,20 @@ impl Agent {
                 self.is_done(&key, Done::Finished);
                 let Some(resource) = resource else { return };
                 let schema = Rc::clone(&served.schema);
-                let Some([ends, begins]) = self.published.is_served(name, &resource, served) else {
+                let Some((is_news, [ends, begins])) = self.published.is_served(name, &resource, served) else {
                     return self.queue.add(key, Class::First, None);
                 };
-                self.report.is_published(name, &schema, self.now);
+                self.report.is_published(name, self.now);
+                if is_news {
+                    report::is_published(name, &schema);
+                }
                 if let Some(ends) = ends {
                     self.end_route(ends);
                 }
                 if let Some(begins) = begins {
                     self.begin_route(begins);
                 }
+                // It may need other claims, though it has the same schema.
                 self.export_is_due();
             }
         }

@@ -169,14 +169,14 @@ impl Published {
         self.all.values().map(|known| (&known.resource, known.served.as_ref()))
     }
 
-    /// This has become of one that was published as `resource`. Gives the route that ends and the one that begins, if they
-    /// are not the same; `None` if it is another one by now, and is to be published again.
+    /// This has become of one that was published as `resource`. Gives whether that is news, and the route that ends and the
+    /// one that begins, if they are not the same; `None` if it is another one by now, and is to be published again.
     pub(super) fn is_served(
         &mut self,
         name: &str,
         resource: &PublishedResource,
         served: Served,
-    ) -> Option<[Option<u32>; 2]> {
+    ) -> Option<(bool, [Option<u32>; 2])> {
         let known = self.all.get_mut(name)?;
         if !is_same(&known.resource, resource) {
             return None;
@@ -188,26 +188,27 @@ impl Published {
             schema_name: Some(served.schema.to_string()),
             ..(*known.resource).clone()
         });
+        let is_news = known.served.as_ref() != Some(&served);
         known.served = Some(served.clone());
         if is_synced && stays {
-            return Some([None, None]);
+            return Some((is_news, [None, None]));
         }
         let ends = known.route.take();
         if let Some(ends) = ends {
             self.routes.remove(&ends);
         }
         if !is_synced {
-            return Some([ends, None]);
+            return Some((is_news, [ends, None]));
         }
         let number = self.next_route;
         self.next_route += 1;
         // They were read when the schema was made.
         let Ok(route) = Route::new(Rc::clone(&known.resource), served) else {
-            return Some([ends, None]);
+            return Some((is_news, [ends, None]));
         };
         self.routes.insert(number, Rc::new(route));
         known.route = Some(number);
-        Some([ends, Some(number)])
+        Some((is_news, [ends, Some(number)]))
     }
 
     pub(super) fn route(&self, number: u32) -> Option<&Rc<Route>> {
@@ -259,9 +260,15 @@ mod tests {
         let publish = Change::Publish("shops".into());
         assert_eq!(published.is_there(&object("1", &json!({}))).ok(), Some(publish));
         let first = published.get("shops").unwrap();
-        assert_eq!(published.is_served("shops", &first, served("a")), Some([None, Some(0)]));
+        assert_eq!(
+            published.is_served("shops", &first, served("a")),
+            Some((true, [None, Some(0)]))
+        );
         // The same once more, as after a restart of a watch.
-        assert_eq!(published.is_served("shops", &first, served("a")), Some([None, None]));
+        assert_eq!(
+            published.is_served("shops", &first, served("a")),
+            Some((false, [None, None]))
+        );
         let edited = object("1", &json!({"naming": {"name": "x"}}));
         assert!(matches!(published.is_there(&edited), Ok(Change::Publish(_))));
         // The answer is about what it was before.
@@ -269,13 +276,16 @@ mod tests {
         let second = published.get("shops").unwrap();
         assert_eq!(
             published.is_served("shops", &second, served("a")),
-            Some([Some(0), Some(1)])
+            Some((false, [Some(0), Some(1)]))
         );
         assert_eq!(published.routes().map(|(number, _)| number).collect::<Vec<_>>(), [1]);
         let off = object("1", &json!({"synchronization": {"enabled": false}}));
         assert!(matches!(published.is_there(&off), Ok(Change::Publish(_))));
         let third = published.get("shops").unwrap();
-        assert_eq!(published.is_served("shops", &third, served("a")), Some([Some(1), None]));
+        assert_eq!(
+            published.is_served("shops", &third, served("a")),
+            Some((false, [Some(1), None]))
+        );
     }
 
     #[test]
@@ -284,7 +294,7 @@ mod tests {
         let begin = |published: &mut Published| {
             assert!(published.is_there(&object("1", &json!({}))).is_ok());
             let resource = published.get("shops").unwrap();
-            published.is_served("shops", &resource, served("a")).unwrap()[1]
+            published.is_served("shops", &resource, served("a")).unwrap().1[1]
         };
         let route = begin(&mut published);
         assert_eq!(

@@ -53,9 +53,6 @@ pub(super) struct Report {
 /// For so long a type may be not served yet before that is worth a line.
 const EARLY: Duration = Duration::from_secs(60);
 
-/// Where Events of PublishedResources and exports are.
-const NAMESPACE: &str = "";
-
 impl Report {
     /// How many things fail now.
     pub(super) fn failing(&self) -> usize {
@@ -157,7 +154,7 @@ impl Report {
             advice = trouble.advice
         );
         Some(Record {
-            object: ObjectName::new(NAMESPACE, name),
+            object: ObjectName::new("", name),
             type_of: [API_VERSION.to_owned(), "PublishedResource".to_owned()],
             uid: uid.to_owned(),
             is_warning: true,
@@ -167,16 +164,9 @@ impl Report {
         })
     }
 
-    /// A PublishedResource has this schema.
-    pub(super) fn is_published(&mut self, name: &Rc<str>, schema: &str, now: Instant) {
+    /// A PublishedResource is published.
+    pub(super) fn is_published(&mut self, name: &Rc<str>, now: Instant) {
         self.failures.ends(&Subject::Published(Rc::clone(name)), now);
-        log_line!(
-            Info,
-            Published,
-            "a type is published",
-            published = name,
-            schema = schema
-        );
     }
 
     /// The export has what it should have. Gives what is to be written down.
@@ -195,7 +185,7 @@ impl Report {
             );
         }
         let record = |reason, is_warning, message: String| Record {
-            object: ObjectName::new(NAMESPACE, name),
+            object: ObjectName::new("", name),
             type_of: ["apis.kcp.io/v1alpha1".to_owned(), "APIExport".to_owned()],
             uid: uid.to_owned(),
             is_warning,
@@ -319,6 +309,17 @@ impl Report {
     pub(super) fn is_over(&mut self, subject: &Subject, now: Instant) {
         self.failures.clear(subject, now);
     }
+}
+
+/// A PublishedResource has got this schema.
+pub(super) fn is_published(name: &str, schema: &str) {
+    log_line!(
+        Info,
+        Published,
+        "a type is published",
+        published = name,
+        schema = schema
+    );
 }
 
 /// An object as log lines have it.

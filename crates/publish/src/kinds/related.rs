@@ -141,6 +141,11 @@ pub enum Watch {
 }
 
 impl Related {
+    /// Whether copies are deleted with the primary: those of the workspace's own objects always.
+    pub(crate) fn ends_with_primary(&self) -> bool {
+        self.origin == Origin::Kcp || self.cleanup == Cleanup::Delete
+    }
+
     /// The type on this side.
     pub fn type_on(&self, side: Origin) -> TypeOf {
         if self.origin == side {

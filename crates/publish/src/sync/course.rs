@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{Pass, Settled, copied, hash_of};
 use crate::copy;
+use crate::kinds::Related;
 use crate::lifecycle::{self, Next, Pair};
 use crate::trouble::Stop;
 
@@ -13,9 +14,15 @@ impl Pass<'_> {
         let Some(object) = self.read().await? else {
             return Ok(Settled::Gone);
         };
-        let matches = self.is_wanted(&object).await?;
+        let is_ending = lifecycle::is_in_deletion(&object);
         let is_known = lifecycle::has_finalizer(&object) || self.job.turn.copy.is_some();
-        if !is_known && (!matches || lifecycle::is_in_deletion(&object)) {
+        // The end of a known object does not depend on filters, nor on a namespace that may be gone.
+        let matches = if is_ending {
+            is_known
+        } else {
+            self.is_wanted(&object).await?
+        };
+        if !is_known && !matches {
             return Ok(Settled::Filtered);
         }
         if self.route.resource.workspace_paths {
@@ -23,10 +30,8 @@ impl Pass<'_> {
         }
         // One that was never seen before has no copy: nobody has to search for it.
         let copy = if is_known { self.find_copy().await? } else { None };
-        let has_related = match &copy {
-            Some(copy) if lifecycle::is_in_deletion(&object) => !self.clean_up(&object, copy).await?,
-            _ => false,
-        };
+        // What they are called is known as long as there is a copy.
+        let has_related = copy.is_some() && self.route.resource.related.iter().any(Related::ends_with_primary);
         let next = lifecycle::next(&Pair {
             object: &object,
             copy: copy.as_ref(),
@@ -46,10 +51,21 @@ impl Pass<'_> {
             (Next::Bring, Some(copy)) => self.bring(&object, copy).await,
             (Next::DeleteCopy, Some(copy)) => self.delete_copy(&object, &copy).await,
             (Next::RemoveFinalizer, _) => self.release(&object).await,
+            (Next::CleanUpRelated, Some(copy)) => {
+                if self.clean_up(&object, &copy).await? {
+                    self.delete_copy(&object, &copy).await
+                } else {
+                    // Their end is no news to anybody.
+                    Ok(Settled::Later)
+                }
+            }
+            // Somebody else has deleted it: what is related to it is found as long as it is there.
+            (Next::WaitForCopy, Some(copy)) if is_ending => {
+                self.clean_up(&object, &copy).await?;
+                Ok(Settled::Waits)
+            }
             // Somebody else's finalizer, or the end of the copy: both are news.
             (Next::WaitForCopy | Next::WaitForOthers(_), _) => Ok(Settled::Waits),
-            // Their end is no news to anybody.
-            (Next::CleanUpRelated, _) => Ok(Settled::Later),
             _ => Ok(Settled::Filtered),
         }
     }
@@ -57,12 +73,13 @@ impl Pass<'_> {
     /// Both are there.
     async fn bring(&self, object: &Value, copy: Value) -> Result<Settled, Stop> {
         let wanted = self.mutated(object, &copy)?;
-        let hash = hash_of(&copy::state(&wanted, self.subresources()));
+        let kept = copy::state(&wanted, self.subresources());
+        let hash = hash_of(&kept);
         let is_marked = copy::patch(&wanted, &wanted, &copy, &self.terms(), &self.key).is_none();
         let copy = if self.job.turn.state == Some(hash) && is_marked {
             copy
         } else {
-            self.update(object, &wanted, copy).await?
+            self.update(object, (&wanted, &kept), copy).await?
         };
         self.return_status(object, &copy).await?;
         self.relate(object, &copy).await?;

@@ -1,34 +1,13 @@
 //! The end of an object: its copy goes first, and when that is gone, the finalizer.
 
 use bytes::Bytes;
-use kube_lite::{Cluster, Error, ObjectName, ResourceType};
 use serde_json::Value;
 
 use super::state::States;
-use super::{Pass, Settled, name_of};
+use super::{Pass, Settled, delete, name_of};
 use crate::lifecycle::{self, Propagation};
 use crate::sides::Side;
 use crate::trouble::Stop;
-
-/// Deletes just the object that was read. It may be gone already.
-pub(super) async fn delete(
-    server: &Cluster,
-    resource: &ResourceType,
-    name: &ObjectName,
-    found: &Value,
-    propagation: Propagation,
-) -> Result<(), Error> {
-    let Some(options) = lifecycle::delete_options(found, propagation) else {
-        return Err(Error::BadAnswer(format!("{name:?} has no UID")));
-    };
-    match server
-        .delete_with(resource, name, Bytes::from(options.to_string()))
-        .await
-    {
-        Err(error) if error.proves_absent(&name.name) => Ok(()),
-        other => other,
-    }
-}
 
 impl Pass<'_> {
     /// The copy goes. Its own finalizers are respected: its end is news.

@@ -22,14 +22,15 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use kube_lite::{Cluster, Content, Error, ListRequest, NewStatus, ObjectName, OnlyWith, ResourceType, Scope};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::state::States;
 use crate::copy::{self, Terms};
 use crate::kcp::{self, parsed};
 use crate::keys::ObjectKey;
-use crate::lifecycle;
+use crate::lifecycle::{self, Propagation};
 use crate::route::Route;
+use crate::servers::FIELD_MANAGER;
 use crate::sides::{Primary, Side};
 use crate::trouble::Stop;
 use crate::turn::{Copied, Turn};
@@ -236,7 +237,7 @@ impl Pass<'_> {
     }
 
     /// The copy gets what the object has changed.
-    async fn update(&self, object: &Value, wanted: &Value, copy: Value) -> Result<Value, Stop> {
+    async fn update(&self, object: &Value, (wanted, kept): (&Value, &Value), copy: Value) -> Result<Value, Stop> {
         let mut states = States::of(self);
         let last = states.read().await?;
         let local = self.route.local();
@@ -252,7 +253,7 @@ impl Pass<'_> {
                 copy
             }
         };
-        states.write(&copy::state(wanted, self.subresources())).await?;
+        states.write(kept).await?;
         Ok(copy)
     }
 
@@ -300,7 +301,7 @@ impl Pass<'_> {
         let new = NewStatus {
             status: &status,
             subresource: true,
-            manager: "api-syncagent",
+            manager: FIELD_MANAGER,
         };
         let only = OnlyWith::Uid(uid);
         let written = self
@@ -361,6 +362,43 @@ impl Pass<'_> {
             message: message.to_owned(),
             reporter: "syncagent-sync",
         });
+    }
+}
+
+/// Creates an object, and its namespace if that is missing. Gives its metadata.
+async fn create(server: &Cluster, resource: &ResourceType, name: &ObjectName, object: &Value) -> Result<Bytes, Error> {
+    let body = Bytes::from(object.to_string());
+    match server.create(resource, name, body.clone()).await {
+        Err(error) if error.missing_namespace().is_some() => {}
+        other => return other,
+    }
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name.namespace()}});
+    let of_namespace = ObjectName::in_workspace(name.workspace(), "", name.namespace());
+    let namespaces = ResourceType::namespaces();
+    let made = server.create(&namespaces, &of_namespace, namespace.to_string().into());
+    match made.await {
+        Err(error) if !error.is_already_there() => Err(error),
+        _ => server.create(resource, name, body).await,
+    }
+}
+
+/// Deletes just the object that was read. It may be gone already.
+async fn delete(
+    server: &Cluster,
+    resource: &ResourceType,
+    name: &ObjectName,
+    found: &Value,
+    propagation: Propagation,
+) -> Result<(), Error> {
+    let Some(options) = lifecycle::delete_options(found, propagation) else {
+        return Err(Error::BadAnswer(format!("{name:?} has no UID")));
+    };
+    match server
+        .delete_with(resource, name, Bytes::from(options.to_string()))
+        .await
+    {
+        Err(error) if error.proves_absent(&name.name) => Ok(()),
+        other => other,
     }
 }
 

@@ -1,10 +1,10 @@
 //! The first copy of an object.
 
-use kube_lite::{Content, ObjectName, ResourceType};
-use serde_json::{Value, json};
+use kube_lite::{Content, ObjectName};
+use serde_json::Value;
 
 use super::state::States;
-use super::{Pass, Settled, copied, hash_of, unread};
+use super::{Pass, Settled, copied, create, hash_of, unread};
 use crate::copy;
 use crate::kcp::parsed;
 use crate::kinds::Scope;
@@ -51,36 +51,13 @@ impl Pass<'_> {
         name.map_err(|error| Stop::because(doing, error.to_string(), advice))
     }
 
-    /// Creates the copy, and its namespace if that is missing. `None` if something else has its name.
+    /// Creates the copy. `None` if something else has its name.
     async fn create(&self, at: &ObjectName, copy: &Value) -> Result<Option<Value>, Stop> {
-        let local = self.route.local();
         let stop = |error| Stop::of(Side::Service, "creating the copy", format!("{at:?}"), error);
-        let body = bytes::Bytes::from(copy.to_string());
-        let created = match self.service.create(local, at, body.clone()).await {
-            Err(error) if error.missing_namespace().is_some() => {
-                self.create_namespace(at.namespace()).await?;
-                self.service.create(local, at, body).await
-            }
-            other => other,
-        };
-        match created {
+        match create(self.service, self.route.local(), at, copy).await {
             Ok(created) => parsed(&created).map(Some).map_err(stop),
             Err(error) if error.is_already_there() => Ok(None),
             Err(error) => Err(stop(error)),
-        }
-    }
-
-    async fn create_namespace(&self, namespace: &str) -> Result<(), Stop> {
-        let name = ObjectName::new("", namespace);
-        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}).to_string();
-        match self
-            .service
-            .create(&ResourceType::namespaces(), &name, body.into())
-            .await
-        {
-            Ok(_) => Ok(()),
-            Err(error) if error.is_already_there() => Ok(()),
-            Err(error) => Err(Stop::of(Side::Service, "creating the namespace", namespace, error)),
         }
     }
 

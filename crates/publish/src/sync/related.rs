@@ -11,17 +11,17 @@ use kube_lite::discovery::{Served, ServedResource, discover, discover_in};
 use kube_lite::{Cluster, Content, NewStatus, ObjectName, OnlyWith, ResourceType};
 use serde_json::{Value, json};
 
-use super::deletion::delete;
 use super::state::States;
-use super::{Pass, name_of};
+use super::{Pass, create, delete, name_of};
 use crate::copy::{self, Terms};
 use crate::kcp::parsed;
 use crate::keys::{RELATED_PREFIX, state_key, state_key_of_kind};
-use crate::kinds::{Cleanup, Locator, Origin, Related, SelectorLocator, StatusSync, TypeOf};
+use crate::kinds::{Locator, Origin, Related, SelectorLocator, StatusSync, TypeOf};
 use crate::labels::{Operator, Selector};
 use crate::lifecycle::{self, Propagation};
 use crate::naming::CopyName;
 use crate::related::{Both, Names, other};
+use crate::servers::FIELD_MANAGER;
 use crate::sides::Side;
 use crate::trouble::Stop;
 
@@ -80,10 +80,8 @@ impl Pass<'_> {
     pub(super) async fn clean_up(&self, object: &Value, copy: &Value) -> Result<bool, Stop> {
         let both = self.both(object, copy);
         let mut is_gone = true;
-        for related in &self.route.resource.related {
-            if related.origin == Origin::Service && related.cleanup == Cleanup::Keep {
-                continue;
-            }
+        let related = self.route.resource.related.iter();
+        for related in related.filter(|related| related.ends_with_primary()) {
             let ends = self.ends(related).await?;
             for (origin, there) in self.pairs(related, &both, &ends).await? {
                 is_gone &= self.end_related(&ends, &origin, &there).await?;
@@ -287,28 +285,7 @@ impl Pass<'_> {
         from: &ObjectName,
     ) -> Result<Value, Stop> {
         let planned = self.planned(source, there, to);
-        let body = Bytes::from(planned.to_string());
-        let resource = &there.served.resource;
-        let mut created = there.server.create(resource, to, body.clone()).await;
-        let is_missing = created
-            .as_ref()
-            .err()
-            .and_then(|error| error.missing_namespace())
-            .is_some();
-        if is_missing {
-            let name = ObjectName::in_workspace(there.workspace, "", to.namespace());
-            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": to.namespace()}});
-            let made = there
-                .server
-                .create(&ResourceType::namespaces(), &name, namespace.to_string().into())
-                .await;
-            if let Err(error) = made
-                && !error.is_already_there()
-            {
-                return Err(there.stop("creating the namespace of", to, error));
-            }
-            created = there.server.create(resource, to, body).await;
-        }
+        let created = create(there.server, &there.served.resource, to, &planned).await;
         if let Err(error) = created {
             if error.is_already_there() {
                 return Err(Stop::Again);
@@ -363,7 +340,7 @@ impl Pass<'_> {
         let new = NewStatus {
             status: &status.to_string(),
             subresource: true,
-            manager: crate::servers::FIELD_MANAGER,
+            manager: FIELD_MANAGER,
         };
         let written = there
             .server

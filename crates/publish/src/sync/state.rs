@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use kube_lite::{Content, ObjectName, ResourceType};
 use serde_json::{Value, json};
 
-use super::Pass;
+use super::{Pass, delete};
 use crate::kcp::parsed;
 use crate::keys::state_key;
 use crate::lifecycle::Propagation;
@@ -110,8 +110,7 @@ impl<'p, 'a> States<'p, 'a> {
         self.read().await?;
         let Some(secret) = &self.secret else { return Ok(()) };
         let secrets = ResourceType::secrets();
-        let deleted =
-            super::deletion::delete(self.pass.service, &secrets, &self.name, secret, Propagation::Background).await;
+        let deleted = delete(self.pass.service, &secrets, &self.name, secret, Propagation::Background).await;
         deleted.map_err(|error| self.stop("deleting the state Secret", error))
     }
 
