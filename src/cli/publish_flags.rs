@@ -1,6 +1,7 @@
 //! The flags of `publish`: those of kcp's api-syncagent, so that its manifests start this program.
 
 use edge_syncer_publish::{HostOverride, Parts, Reference, Settings};
+use kube_lite::access::AuthorityFile;
 use kube_lite::{selector, spelling};
 use log::LevelFilter;
 
@@ -96,14 +97,10 @@ fn checked(raw: &Raw) -> Result<Command, UsageError> {
             None
         }
     };
-    for (flag, given) in [
-        (KNOWN.options[8], value(8).is_some()),
-        (KNOWN.switches[2], raw.is_on(2)),
-    ] {
-        if given {
-            wrong.push(format!("{flag} is not supported"));
-        }
-    }
+    let service_authority = value(8).map(|path| AuthorityFile {
+        path: path.into(),
+        flag: KNOWN.options[8],
+    });
     let overrides = overrides(raw.all(9), &mut wrong);
     let parts = parts(raw.all(10), &mut wrong);
     let (Some(reference), true) = (reference, wrong.is_empty()) else {
@@ -113,6 +110,7 @@ fn checked(raw: &Raw) -> Result<Command, UsageError> {
         kcp: role_flags::file("--kcp-kubeconfig", value(0).unwrap_or_default()),
         service: role_flags::source(value(1)),
         service_host,
+        service_authority,
         overrides,
         namespace: value(2).unwrap_or_default().to_owned(),
         agent,
@@ -120,6 +118,7 @@ fn checked(raw: &Raw) -> Result<Command, UsageError> {
         selector: value(6).map(str::to_owned),
         elects: raw.is_on(0),
         parts,
+        applies: raw.is_on(2),
         metrics,
         health,
         host_name: super::host_name(),

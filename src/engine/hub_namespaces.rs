@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
+use kube_lite::contents::{first_in_namespace, is_in_every_namespace};
 use kube_lite::logging::log_line;
 use kube_lite::read::read_metadata;
 use kube_lite::{Cluster, Error, ObjectName, Precondition, ResourceType};
@@ -11,7 +12,6 @@ use serde_json::json;
 use crate::api::OWNER;
 use crate::model::effect::{NamespaceDone, NamespaceEnd, NamespaceStep};
 use crate::plan::Direction;
-use crate::sync::contents::{first_in_namespace, is_in_every_namespace};
 use crate::sync::meta::Meta;
 use crate::sync::object::Address;
 use crate::sync::ownership::{CopyState, Marked, SyncTarget, is_protected_namespace, mark};

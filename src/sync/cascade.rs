@@ -6,12 +6,12 @@
 
 use std::rc::Rc;
 
+use kube_lite::contents::{first_in_namespace, first_of_type, is_in_every_namespace};
 use kube_lite::discovery::{self, Served};
+use kube_lite::hidden::Crd;
+use kube_lite::meta::Meta;
 use kube_lite::{Cluster, Error, ResourceType, Scope};
 
-use super::contents::{first_in_namespace, first_of_type, is_in_every_namespace};
-use super::hidden::Crd;
-use super::meta::Meta;
 use super::object::Address;
 
 /// The first object that would be deleted too and is not to be deleted itself, as `Kind/namespace/name`; or another

@@ -4,7 +4,6 @@ mod bookkeeping;
 mod canonical;
 mod cascade;
 mod conflicting;
-pub(crate) mod contents;
 mod copy_place;
 pub mod definition;
 pub mod downsync;
@@ -14,7 +13,6 @@ mod emptied;
 mod field_set;
 #[cfg(test)]
 mod fuzz_tests;
-mod hidden;
 pub mod identity;
 pub mod job;
 pub mod kinds;

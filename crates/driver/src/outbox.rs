@@ -53,6 +53,17 @@ impl<R: Role<Feed: PartialEq>> Outbox<R> {
         self.sources.retain(|_, other| *other != feed);
     }
 
+    /// All of which this is true is read no longer. Gives what it was.
+    pub fn end_where(&mut self, which: impl Fn(R::Feed) -> bool) -> Vec<R::Feed> {
+        let (over, stay) = std::mem::take(&mut self.sources)
+            .into_iter()
+            .partition(|(_, feed)| which(*feed));
+        self.sources = stay;
+        let over: BTreeMap<_, _> = over;
+        self.effects.extend(over.keys().map(|id| Effect::End(*id)));
+        over.into_values().collect()
+    }
+
     /// A side is there no longer, and nothing is read at it.
     pub fn close(&mut self, side: R::Side) {
         self.effects.push(Effect::Close(side));

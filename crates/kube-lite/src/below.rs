@@ -11,7 +11,7 @@ use http::{Request, Uri};
 use secrecy::SecretString;
 
 use crate::access::{AccessError, AccessSource};
-use crate::reload::{Reach, Reloading};
+use crate::reload::{Address, Reloading};
 use crate::{ApiServer, Credentials, Error, Place, Response};
 
 /// What is below the address of a kubeconfig, and at addresses that its server gives: all of kcp.
@@ -25,7 +25,7 @@ pub struct Host {
 impl Host {
     /// The server of a kubeconfig, without the workspace at the end of its URL. `name` is that of the side in messages.
     pub fn open(name: &'static str, source: AccessSource, user_agent: String) -> Result<Self, AccessError> {
-        let root = Reloading::open_at(name, source.clone(), Reach::Root, user_agent.clone())?;
+        let root = Reloading::open_at(name, source.clone(), Address::Root, user_agent.clone())?;
         Ok(Self {
             source,
             user_agent,
@@ -53,7 +53,7 @@ impl Host {
             return self.below(url.path());
         }
         let path = url.path().to_owned();
-        let other = Reloading::open_at("shard", self.source.clone(), Reach::At(url), self.user_agent.clone());
+        let other = Reloading::open_at("shard", self.source.clone(), Address::At(url), self.user_agent.clone());
         match other {
             Ok(server) => Below::new(Rc::new(server), &path),
             Err(error) => Below::nothing(error.to_string()),

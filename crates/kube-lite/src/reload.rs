@@ -25,7 +25,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::access::{self, AccessError, AccessSource, Renewed};
+use super::access::{self, AccessError, AccessSource, AuthorityFile, Renewed};
 use super::claims::Claims;
 use super::connect::{self, connect};
 use super::files;
@@ -49,9 +49,27 @@ pub async fn follow(check: impl Fn()) -> Infallible {
     }
 }
 
-/// Which address is used, of a kubeconfig that is about one workspace of a server that has many.
+/// What counts in the place of what a kubeconfig says of its server.
 #[derive(Clone, Debug, Default)]
-pub enum Reach {
+pub struct Reach {
+    /// The address.
+    pub address: Address,
+    /// The file with the CA of the server.
+    pub authority: Option<AuthorityFile>,
+}
+
+impl From<Address> for Reach {
+    fn from(address: Address) -> Self {
+        Self {
+            address,
+            authority: None,
+        }
+    }
+}
+
+/// Which address is used, of a kubeconfig that may be about one workspace of a server that has many.
+#[derive(Clone, Debug, Default)]
+pub enum Address {
     /// That of the kubeconfig.
     #[default]
     Given,
@@ -61,7 +79,7 @@ pub enum Reach {
     At(Uri),
 }
 
-impl Reach {
+impl Address {
     /// The address to use in the place of the one that is given.
     fn from(&self, given: &Uri) -> Option<Uri> {
         match self {
@@ -122,9 +140,14 @@ impl Reloading {
         Self::open_with(side, source, Renewed::default(), user_agent)
     }
 
-    /// The same at another address than the kubeconfig has.
-    pub fn open_at(side: &str, source: AccessSource, reach: Reach, user_agent: String) -> Result<Self, AccessError> {
-        Self::new(side, source, reach, Renewed::default(), user_agent)
+    /// The same at another address than the kubeconfig has, or with another CA.
+    pub fn open_at(
+        side: &str,
+        source: AccessSource,
+        reach: impl Into<Reach>,
+        user_agent: String,
+    ) -> Result<Self, AccessError> {
+        Self::new(side, source, reach.into(), Renewed::default(), user_agent)
     }
 
     /// The same with tokens that were renewed after the kubeconfig was written.
@@ -134,7 +157,7 @@ impl Reloading {
         renewed: Renewed,
         user_agent: String,
     ) -> Result<Self, AccessError> {
-        Self::new(side, source, Reach::Given, renewed, user_agent)
+        Self::new(side, source, Reach::default(), renewed, user_agent)
     }
 
     fn new(
@@ -382,9 +405,12 @@ fn load(
         AccessSource::InCluster { .. } => &[],
     };
     let before = fingerprint(kubeconfig);
-    let loaded = access::load(side, source, renewed)?;
+    let mut loaded = access::load(side, source, renewed)?;
+    if let Some(authority) = &reach.authority {
+        loaded.trust(authority)?;
+    }
     let (mut config, files, trust) = (loaded.config, loaded.files, loaded.trust);
-    if let Some(url) = reach.from(&config.cluster_url) {
+    if let Some(url) = reach.address.from(&config.cluster_url) {
         config.cluster_url = url;
     }
     // A change between this and what was read above shows at the next read.

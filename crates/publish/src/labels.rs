@@ -80,7 +80,11 @@ impl Selector {
 
     /// Whether an object with these labels is meant.
     pub fn matches(&self, labels: Option<&Map<String, Value>>) -> bool {
-        let label = |key: &str| labels.and_then(|labels| labels.get(key)).and_then(Value::as_str);
+        self.holds(|key| labels?.get(key)?.as_str())
+    }
+
+    /// The same, with what finds the value of a label.
+    pub fn holds<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         let has_labels = self
             .labels
             .iter()

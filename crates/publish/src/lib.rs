@@ -5,8 +5,8 @@
 //! - `naming`: what copies are called; `keys`: by which labels, annotations and hashes an object and its copy find each
 //!   other; `json`: the JSON of Go, of which hashes are made.
 //! - `schema`: a type of the service cluster as an APIResourceSchema; `export`: what an APIExport has of it.
-//! - `filter`: which objects are synced; `copy`: what is written to copies, and what status goes back; `lifecycle`: which
-//!   step is the next one, from the finalizer to the delete.
+//! - `filter`: which objects are synced; `copy`: what is written to copies, and what status goes back; `apply`: the same by
+//!   server-side apply; `lifecycle`: which step is the next one, from the finalizer to the delete.
 //! - `run`: what is started; `start`: where slice and export are; `servers`, `sides`: where the workspaces are.
 //! - `agent`: what is decided, as plain data on the driver. `publishing`: what is done for a type; `sync`: for an object.
 //!   Nothing else talks to a server.
@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod apply;
 pub mod cel;
 pub mod copy;
 pub mod export;

@@ -13,15 +13,16 @@ use driver::{Opened, Shell, Sides, logger};
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
 use http::Uri;
-use kube_lite::access::{self, AccessSource, Renewed};
+use kube_lite::access::{self, AccessSource, AuthorityFile, Renewed};
 use kube_lite::logging::log_line;
-use kube_lite::reload::{self, Reach, Reloading};
+use kube_lite::reload::{self, Address, Reach, Reloading};
 use kube_lite::{Cluster, ObjectName, RateLimit};
 use tokio::sync::mpsc::Receiver;
 use tokio::task::LocalSet;
 
 use crate::agent::{self, Agent, Parts};
-use crate::servers::{FIELD_MANAGER, HostOverride, Kcp};
+use crate::apply;
+use crate::servers::{HostOverride, Kcp};
 use crate::sides::Side;
 use crate::start::{self, Found, Reference};
 
@@ -37,6 +38,8 @@ pub struct Settings {
     pub service: AccessSource,
     /// Its scheme, host and port, if they are not those of its kubeconfig.
     pub service_host: Option<Uri>,
+    /// The file with its CA, if it is not that of its kubeconfig.
+    pub service_authority: Option<AuthorityFile>,
     /// The hosts of shards that are reached otherwise from here.
     pub overrides: Vec<HostOverride>,
     /// Where the Lease and the states are.
@@ -51,6 +54,8 @@ pub struct Settings {
     pub elects: bool,
     /// Which parts work.
     pub parts: Parts,
+    /// Whether copies are written by server-side apply.
+    pub applies: bool,
     /// Where metrics are served.
     pub metrics: Option<ListenAddress>,
     /// Where health is served.
@@ -130,9 +135,17 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
 /// The service cluster.
 fn service(settings: &Settings) -> Result<Cluster, Box<dyn Error>> {
     let source = settings.service.clone();
-    let reach = settings.service_host.clone().map_or(Reach::Given, Reach::At);
+    let reach = Reach {
+        address: settings.service_host.clone().map_or(Address::Given, Address::At),
+        authority: settings.service_authority.clone(),
+    };
     let server = Reloading::open_at("service", source, reach, settings.user_agent.clone())?;
-    let cluster = Cluster::new("service", Box::new(server), RateLimit::new(None), FIELD_MANAGER);
+    let manager = if settings.applies {
+        apply::manager(&settings.agent)
+    } else {
+        apply::WRITER.to_owned()
+    };
+    let cluster = Cluster::new("service", Box::new(server), RateLimit::new(None), &manager);
     Ok(cluster.nearby())
 }
 
@@ -152,6 +165,7 @@ fn work(
         slice: found.slice.clone(),
         export: Rc::clone(&found.export),
         parts: settings.parts,
+        applies: settings.applies,
         seed: fastrand::u64(..),
     };
     let opened = |server| Opened {

@@ -13,12 +13,10 @@ use kube_lite::below::{Below, Host};
 use kube_lite::{Cluster, RateLimit, Workspaces};
 
 use crate::agent::{Agent, Answer, Request};
+use crate::apply::WRITER;
 use crate::publishing;
 use crate::sides::{Place, Side};
 use crate::sync;
-
-/// The field manager of what is written.
-pub(crate) const FIELD_MANAGER: &str = "api-syncagent";
 
 /// The host and port of a URL, and what stands in their place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +78,7 @@ fn reached(url: &str, overrides: &[HostOverride]) -> String {
 }
 
 fn cluster(name: &str, server: Below) -> Cluster {
-    Cluster::new(name, Box::new(server), RateLimit::new(None), FIELD_MANAGER)
+    Cluster::new(name, Box::new(server), RateLimit::new(None), WRITER)
 }
 
 impl Perform<Agent> for Kcp {

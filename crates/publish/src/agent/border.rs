@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use driver::Priority;
 
+use super::watched::Rule;
 use crate::publishing::{ExportJob, Exported, PublishJob};
 use crate::route::Served;
 use crate::sides::{Primary, Side};
@@ -28,15 +29,31 @@ pub(crate) enum Feed {
     Primaries(u32, u32),
     /// Their copies.
     Copies(u32),
+    /// What is related to them on the service cluster, by a route and a rule of it.
+    Related(u32, Rule),
+    /// The same at one shard.
+    RelatedAt(u32, Rule, u32),
+}
+
+impl Feed {
+    /// By which route, if it is about one.
+    pub(crate) fn route(self) -> Option<u32> {
+        match self {
+            Self::Primaries(route, _) | Self::Copies(route) | Self::Related(route, _) | Self::RelatedAt(route, ..) => {
+                Some(route)
+            }
+            Self::Published | Self::Definitions | Self::Slice | Self::Export | Self::Bindings(_) => None,
+        }
+    }
 }
 
 impl driver::Feed<Side> for Feed {
     fn side(self) -> Side {
         match self {
-            Self::Published | Self::Definitions | Self::Copies(_) => Side::Service,
+            Self::Published | Self::Definitions | Self::Copies(_) | Self::Related(..) => Side::Service,
             Self::Slice => Side::Slices,
             Self::Export => Side::Export,
-            Self::Bindings(shard) | Self::Primaries(_, shard) => Side::Shard(shard),
+            Self::Bindings(shard) | Self::Primaries(_, shard) | Self::RelatedAt(_, _, shard) => Side::Shard(shard),
         }
     }
 
@@ -44,7 +61,7 @@ impl driver::Feed<Side> for Feed {
         match self {
             Self::Published | Self::Slice | Self::Export => Priority::First,
             Self::Definitions | Self::Bindings(_) => Priority::Second,
-            Self::Primaries(..) | Self::Copies(_) => Priority::IfRoom,
+            Self::Primaries(..) | Self::Copies(_) | Self::Related(..) | Self::RelatedAt(..) => Priority::IfRoom,
         }
     }
 }

@@ -13,8 +13,10 @@ use super::border::Feed;
 use super::published::{Change, Misfit};
 use super::report::{self, Subject};
 use super::shards::Bound;
+use super::watched::{self, LeadsTo, Meant, Rule};
 use crate::kcp::{self, EndpointSlice, Export, parsed};
 use crate::keys;
+use crate::kinds::Origin;
 use crate::sides::{Key, Place, Primary, Side};
 use crate::turn::Copied;
 
@@ -40,6 +42,8 @@ impl Agent {
             Feed::Bindings(shard) => self.of_bindings(shard, event),
             Feed::Primaries(route, shard) => self.of_primaries(route, Side::Shard(shard), event),
             Feed::Copies(route) => self.of_copies(route, event),
+            Feed::Related(route, rule) => self.of_related(route, rule, None, &event),
+            Feed::RelatedAt(route, rule, shard) => self.of_related(route, rule, Some(Side::Shard(shard)), &event),
         }
     }
 
@@ -135,7 +139,7 @@ impl Agent {
             self.outbox.read(Feed::Bindings(number), bindings);
             let routes: Vec<u32> = self.published.routes().map(|(number, _)| number).collect();
             for route in routes {
-                self.read_primaries(route, number);
+                self.read_at(route, number);
             }
         }
     }
@@ -167,8 +171,8 @@ impl Agent {
             // watch of that hears nothing.
             let routes: Vec<u32> = self.published.routes().map(|(number, _)| number).collect();
             for route in routes {
-                self.outbox.end(Feed::Primaries(route, shard));
-                self.read_primaries(route, shard);
+                self.end_feeds(|feed| feed.route() == Some(route) && driver::Feed::side(feed) == Side::Shard(shard));
+                self.read_at(route, shard);
             }
         }
         if bound.begins || !bound.left.is_empty() {
@@ -186,13 +190,13 @@ impl Agent {
         match event {
             SourceEvent::Begin(_) => self.objects.begins(route, shard),
             SourceEvent::Object(object) | SourceEvent::Unchanged(object) => {
-                if let Some(primary) = self.primary(route, shard, &object) {
-                    self.objects.is_there(&primary);
+                if let Some((primary, meant)) = self.primary(route, shard, &object) {
+                    self.objects.is_there(&primary, meant);
                     self.queue.add(Key::Object(primary), Class::Normal, Some(object));
                 }
             }
             SourceEvent::Gone(object) => {
-                if let Some(primary) = self.primary(route, shard, &object) {
+                if let Some((primary, _)) = self.primary(route, shard, &object) {
                     self.primary_is_gone(&primary);
                 }
             }
@@ -205,15 +209,18 @@ impl Agent {
         }
     }
 
-    fn primary(&mut self, route: u32, shard: Side, object: &[u8]) -> Option<Primary> {
+    /// A primary, and by which rules it is meant.
+    fn primary(&mut self, route: u32, shard: Side, object: &[u8]) -> Option<(Primary, Meant)> {
         let meta = <Meta>::parse_at(Workspaces::Many, object).ok()?;
         let workspace = self.workspace(&meta.workspace);
-        Some(Primary {
+        let primary = Primary {
             route,
             workspace,
             sides: [Side::Service, shard],
             name: meta.object_name(),
-        })
+        };
+        let meant = watched::meant_by(self.published.route(route)?, Origin::Kcp, &meta.labels);
+        Some((primary, meant))
     }
 
     fn primary_is_gone(&mut self, primary: &Primary) {
@@ -229,7 +236,7 @@ impl Agent {
             SourceEvent::Object(object) | SourceEvent::Unchanged(object) => self.copy_is_there(route, &object),
             SourceEvent::Gone(object) => {
                 let of = self.of_copy(route, &object);
-                of.and_then(|(of, _)| self.objects.copy_is_gone(route, &of))
+                of.and_then(|(of, ..)| self.objects.copy_is_gone(route, &of))
             }
             SourceEvent::Complete(_) => {
                 for of in self.objects.copies_are_complete(route) {
@@ -247,19 +254,61 @@ impl Agent {
     }
 
     fn copy_is_there(&mut self, route: u32, object: &[u8]) -> Option<Primary> {
-        let (of, copy) = self.of_copy(route, object)?;
-        self.objects.copy_is_there(route, &of, copy)
+        let (of, copy, meant) = self.of_copy(route, object)?;
+        self.objects.copy_is_there(route, &of, copy, meant)
     }
 
-    /// Of which primary an object is the copy.
-    fn of_copy(&self, route: u32, object: &[u8]) -> Option<(ObjectName, Copied)> {
+    /// Of which primary an object is the copy, and by which rules that is meant.
+    fn of_copy(&self, route: u32, object: &[u8]) -> Option<(ObjectName, Copied, Meant)> {
         let meta = <Meta>::parse(object).ok()?;
         let copy = Copied {
             name: meta.object_name(),
             version: meta.version_number(),
         };
         let of = primary_of(&meta).or_else(|| self.objects.whose(route, &copy.name))?;
-        Some((of, copy))
+        let meant = watched::meant_by(self.published.route(route)?, Origin::Service, &meta.labels);
+        Some((of, copy, meant))
+    }
+
+    /// Something related has changed: the primaries that it belongs to are due. `shard` is where it is, if not on the
+    /// service cluster.
+    fn of_related(&mut self, route: u32, rule: Rule, shard: Option<Side>, event: &SourceEvent) {
+        let (SourceEvent::Object(object) | SourceEvent::Unchanged(object) | SourceEvent::Gone(object)) = event else {
+            return;
+        };
+        let workspaces = shard.map_or(Workspaces::One, |_| Workspaces::Many);
+        let (Some(known), Ok(meta)) = (self.published.route(route), <Meta>::parse_at(workspaces, object)) else {
+            return;
+        };
+        let due = match watched::leads_to(known, rule, object) {
+            LeadsTo::Nobody => return,
+            LeadsTo::Meant => self.objects.meant(route, rule, shard.map(|_| &*meta.workspace)),
+            LeadsTo::Owners(names) => {
+                let of = |name: String| match shard {
+                    Some(_) => {
+                        let namespace = if known.remote().namespaced {
+                            &*meta.namespace
+                        } else {
+                            ""
+                        };
+                        Some(ObjectName::in_workspace(&meta.workspace, namespace, &name))
+                    }
+                    None => {
+                        let namespace = if known.local().namespaced { &*meta.namespace } else { "" };
+                        self.objects.whose(route, &ObjectName::new(namespace, &name))
+                    }
+                };
+                let names: Vec<ObjectName> = names.into_iter().filter_map(of).collect();
+                names
+                    .iter()
+                    .filter_map(|name| self.objects.primary(route, name))
+                    .collect()
+            }
+        };
+        for primary in due {
+            self.objects.is_due(&primary);
+            self.queue.add(Key::Object(primary), Class::Normal, None);
+        }
     }
 }
 

@@ -17,6 +17,7 @@ mod published;
 mod report;
 mod role;
 mod shards;
+mod watched;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -39,6 +40,7 @@ use self::report::{Report, Subject};
 use self::shards::Shards;
 use crate::kcp;
 use crate::keys;
+use crate::kinds::Origin;
 use crate::publishing::{ExportJob, Exported, PublishJob};
 use crate::route::Served;
 use crate::sides::{Key, Primary, Side};
@@ -70,6 +72,8 @@ pub(crate) struct Settings {
     pub(crate) export: Rc<str>,
     /// Which parts work.
     pub(crate) parts: Parts,
+    /// Whether what is written on the service cluster is applied.
+    pub(crate) applies: bool,
     /// Where random numbers begin.
     pub(crate) seed: u64,
 }
@@ -149,11 +153,23 @@ impl Agent {
         }
     }
 
-    /// The objects of a route at a shard are read.
-    fn read_primaries(&mut self, route: u32, shard: u32) {
-        if let Some(known) = self.published.route(route) {
-            let reading = Reading::of_all(known.remote().clone(), Style::Whole);
-            self.outbox.read(Feed::Primaries(route, shard), reading);
+    /// The objects of a route at a shard are read, with those of which it wants to hear there.
+    fn read_at(&mut self, route: u32, shard: u32) {
+        let Some(known) = self.published.route(route).filter(|_| self.settings.parts.sync) else {
+            return;
+        };
+        let reading = Reading::of_all(known.remote().clone(), Style::Whole);
+        self.outbox.read(Feed::Primaries(route, shard), reading);
+        for (rule, related) in watched::rules(known, Origin::Kcp) {
+            let reading = Reading::of_all(related, Style::Metadata);
+            self.outbox.read(Feed::RelatedAt(route, rule, shard), reading);
+        }
+    }
+
+    /// What this is true of is read no longer.
+    fn end_feeds(&mut self, which: impl Fn(Feed) -> bool) {
+        for feed in self.outbox.end_where(which) {
+            self.report.is_over(&Subject::Feed(feed), self.now);
         }
     }
 
@@ -182,6 +198,11 @@ impl Agent {
                 .route(route)
                 .map(|it| it.local().qualified())
                 .unwrap_or_default(),
+            Feed::Related(route, rule) | Feed::RelatedAt(route, rule, _) => self
+                .published
+                .route(route)
+                .and_then(|it| watched::named(it, rule))
+                .unwrap_or_default(),
         }
     }
 
@@ -193,22 +214,19 @@ impl Agent {
         let selector = format!("{}={}", keys::AGENT_NAME, self.settings.agent);
         let reading = Reading::of_all(known.local().clone(), Style::Labelled(selector.into()));
         self.outbox.read(Feed::Copies(route), reading);
+        for (rule, related) in watched::rules(known, Origin::Service) {
+            let reading = Reading::of_all(related, Style::Metadata);
+            self.outbox.read(Feed::Related(route, rule), reading);
+        }
         let shards: Vec<u32> = self.shards.numbers().collect();
         for shard in shards {
-            self.read_primaries(route, shard);
+            self.read_at(route, shard);
         }
     }
 
     /// A route is there no longer. What is under way by it comes to its end.
     fn end_route(&mut self, route: u32) {
-        self.outbox.end(Feed::Copies(route));
-        let shards: Vec<u32> = self.shards.numbers().collect();
-        for shard in shards {
-            self.outbox.end(Feed::Primaries(route, shard));
-            self.report
-                .is_over(&Subject::Feed(Feed::Primaries(route, shard)), self.now);
-        }
-        self.report.is_over(&Subject::Feed(Feed::Copies(route)), self.now);
+        self.end_feeds(|feed| feed.route() == Some(route));
         self.leave(|other, _, _| other == route);
         self.objects.forget(route);
     }
@@ -454,6 +472,7 @@ impl Agent {
                     route: Rc::clone(route),
                     agent: Rc::clone(&self.settings.agent),
                     namespace: Rc::clone(&self.settings.namespace),
+                    applies: self.settings.applies,
                     object,
                     turn,
                 };

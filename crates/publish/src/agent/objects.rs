@@ -6,6 +6,7 @@ use std::time::Duration;
 use kube_lite::ObjectName;
 use tokio::time::Instant;
 
+use super::watched::{Meant, Rule, is_meant};
 use crate::sides::{Group, Key, Primary, Side};
 use crate::turn::{Copied, Turn};
 
@@ -16,6 +17,8 @@ struct Known {
     primary: Option<Shown>,
     /// Its copy, if there is one.
     copy: Option<Copied>,
+    /// By which rules it is meant, by the labels of the copy.
+    meant: Meant,
     /// The list of copies that is being read has named that.
     is_copy_listed: bool,
     /// It is not in sync, as far as is known.
@@ -33,6 +36,8 @@ struct Known {
 struct Shown {
     shard: Side,
     workspace: u32,
+    /// By which rules it is meant, by its own labels.
+    meant: Meant,
     /// The list that is being read has named it.
     is_listed: bool,
 }
@@ -54,11 +59,12 @@ impl Objects {
     }
 
     /// A primary is there. It is due.
-    pub(super) fn is_there(&mut self, primary: &Primary) {
+    pub(super) fn is_there(&mut self, primary: &Primary, meant: Meant) {
         let known = self.0.entry((primary.route, primary.name.clone())).or_default();
         known.primary = Some(Shown {
             shard: primary.shard(),
             workspace: primary.workspace,
+            meant,
             is_listed: true,
         });
         known.is_due = true;
@@ -112,16 +118,33 @@ impl Objects {
         all.collect()
     }
 
+    /// The primary with this name, if it is there.
+    pub(super) fn primary(&self, route: u32, name: &ObjectName) -> Option<Primary> {
+        let shown = self.0.get(&(route, name.clone()))?.primary.as_ref()?;
+        Some(primary(route, name, shown))
+    }
+
+    /// All primaries that a rule by selector means: by their own labels those of a workspace, or by the labels of copies.
+    pub(super) fn meant(&self, route: u32, rule: Rule, workspace: Option<&str>) -> Vec<Primary> {
+        let all = self.0.iter().filter_map(|((other, name), known)| {
+            let shown = known.primary.as_ref().filter(|_| *other == route)?;
+            let meant = workspace.map_or(known.meant, |_| shown.meant);
+            let is_here = workspace.is_none_or(|workspace| name.workspace() == workspace);
+            (is_here && is_meant(meant, rule)).then(|| primary(route, name, shown))
+        });
+        all.collect()
+    }
+
     /// Forgets all of a route.
     pub(super) fn forget(&mut self, route: u32) {
         self.0.retain(|(other, _), _| *other != route);
     }
 
     /// A copy of the primary with this name is there. Gives the primary if it is not in sync with that.
-    pub(super) fn copy_is_there(&mut self, route: u32, of: &ObjectName, copy: Copied) -> Option<Primary> {
+    pub(super) fn copy_is_there(&mut self, route: u32, of: &ObjectName, copy: Copied, meant: Meant) -> Option<Primary> {
         let version = copy.version;
         let known = self.0.entry((route, of.clone())).or_default();
-        (known.copy, known.is_copy_listed) = (Some(copy), true);
+        (known.copy, known.meant, known.is_copy_listed) = (Some(copy), meant, true);
         if known.settled == Some(version) {
             return None;
         }
@@ -273,19 +296,19 @@ mod tests {
     fn a_copy_that_is_as_it_was_left_makes_nothing_due() {
         let mut objects = Objects::default();
         let web = primary("web", 0);
-        objects.is_there(&web);
+        objects.is_there(&web, 0);
         assert_eq!(objects.turn(&web), Some(Turn::default()));
         assert!(!objects.is_settled(&web, 5, copy(10)));
-        assert_eq!(objects.copy_is_there(1, &web.name, copy(10)), None);
+        assert_eq!(objects.copy_is_there(1, &web.name, copy(10), 0), None);
         // Somebody has changed it.
-        assert_eq!(objects.copy_is_there(1, &web.name, copy(11)), Some(web.clone()));
+        assert_eq!(objects.copy_is_there(1, &web.name, copy(11), 0), Some(web.clone()));
         let turn = objects.turn(&web).unwrap();
         assert_eq!(
             (turn.state, turn.settled, turn.copy),
             (Some(5), Some(10), Some(copy(11)))
         );
         // And once more, while it was worked on.
-        objects.copy_is_there(1, &web.name, copy(13));
+        objects.copy_is_there(1, &web.name, copy(13), 0);
         assert!(objects.is_settled(&web, 5, copy(12)));
         assert_eq!(objects.copy_is_gone(1, &web.name), Some(web.clone()));
         assert_eq!(objects.turn(&web).unwrap().settled, None);
@@ -295,15 +318,15 @@ mod tests {
     fn what_a_list_does_not_name_is_gone_at_that_shard_alone() {
         let mut objects = Objects::default();
         let (here, there) = (primary("here", 0), primary("there", 1));
-        objects.is_there(&here);
-        objects.is_there(&there);
+        objects.is_there(&here, 0);
+        objects.is_there(&there, 0);
         objects.begins(1, Side::Shard(0));
         assert_eq!(objects.is_complete(1, Side::Shard(0)), std::slice::from_ref(&here));
         objects.begins(1, Side::Shard(0));
-        objects.is_there(&here);
+        objects.is_there(&here, 0);
         assert_eq!(objects.is_complete(1, Side::Shard(0)), []);
         // One that moves to another shard is not gone when the first one says so.
-        objects.is_there(&primary("here", 1));
+        objects.is_there(&primary("here", 1), 0);
         objects.is_gone(&here);
         assert!(objects.has(&primary("here", 1)));
         assert_eq!(objects.len(), 2);
@@ -313,8 +336,8 @@ mod tests {
     fn copies_are_known_before_their_primaries_and_outlive_them() {
         let mut objects = Objects::default();
         let web = primary("web", 0);
-        assert_eq!(objects.copy_is_there(1, &web.name, copy(3)), None);
-        objects.is_there(&web);
+        assert_eq!(objects.copy_is_there(1, &web.name, copy(3), 0), None);
+        objects.is_there(&web, 0);
         assert_eq!(objects.turn(&web).unwrap().copy, Some(copy(3)));
         assert_eq!(objects.whose(1, &copy(3).name), Some(web.name.clone()));
         objects.is_gone(&web);
@@ -326,11 +349,34 @@ mod tests {
     }
 
     #[test]
+    fn those_that_a_rule_means_are_found_by_the_labels_of_either_side() {
+        let mut objects = Objects::default();
+        let (web, api) = (primary("web", 0), primary("api", 0));
+        let elsewhere = Primary {
+            name: ObjectName::in_workspace("c2", "shop", "web"),
+            ..web.clone()
+        };
+        objects.is_there(&web, 0b01);
+        objects.is_there(&api, 0b10);
+        objects.is_there(&elsewhere, 0b01);
+        objects.copy_is_there(1, &api.name, copy(1), 0b100);
+        assert_eq!(objects.meant(1, 0, Some("c1")), std::slice::from_ref(&web));
+        assert_eq!(objects.meant(1, 1, Some("c1")), std::slice::from_ref(&api));
+        assert_eq!(objects.meant(1, 2, None), std::slice::from_ref(&api));
+        assert_eq!(objects.meant(2, 0, Some("c1")), []);
+        assert_eq!(objects.primary(1, &web.name), Some(web));
+        assert_eq!(
+            objects.primary(1, &ObjectName::in_workspace("c1", "shop", "none")),
+            None
+        );
+    }
+
+    #[test]
     fn only_what_is_due_is_asked_for_and_from_where_it_stopped() {
         let mut objects = Objects::default();
         let all: Vec<Primary> = ["a", "b", "c"].iter().map(|name| primary(name, 0)).collect();
         for primary in &all {
-            objects.is_there(primary);
+            objects.is_there(primary, 0);
         }
         objects.turn(&all[0]);
         let keys = |from: usize| -> Vec<Key> { all[from..].iter().cloned().map(Key::Object).collect() };

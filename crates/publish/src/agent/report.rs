@@ -91,7 +91,7 @@ impl Report {
         let subject = Subject::Feed(feed);
         // A type that is new in an export is not served at once: it is not there, or its list has no version.
         let is_early = matches!(error, Error::BadAnswer(_)) || error.status().is_some_and(|status| status.code == 404);
-        if is_early && matches!(feed, Feed::Primaries(..)) {
+        if is_early && matches!(feed, Feed::Primaries(..) | Feed::RelatedAt(..)) {
             self.failures.fails_for_now(&subject, now);
             if self.failures.lasts(&subject, now).is_none_or(|lasted| lasted < EARLY) {
                 log_line!(Debug, WatchFailed, "not served yet", name = name, error = error);
@@ -348,13 +348,13 @@ pub(super) fn is_unrecorded(error: &Error) {
 fn advice(feed: Feed, error: &Error, place: &Place) -> String {
     let code = error.status().map_or(0, |status| status.code);
     let words = match (code, feed) {
-        (403, Feed::Published | Feed::Definitions | Feed::Copies(_)) => {
+        (403, Feed::Published | Feed::Definitions | Feed::Copies(_) | Feed::Related(..)) => {
             "allow the agent's user get, list and watch of it on the service cluster"
         }
         (403, Feed::Slice | Feed::Export) => {
             "allow the agent's user get, list and watch of this one object in its workspace"
         }
-        (403, Feed::Bindings(_) | Feed::Primaries(..)) => {
+        (403, Feed::Bindings(_) | Feed::Primaries(..) | Feed::RelatedAt(..)) => {
             "allow the agent's user all verbs of apiexports/content in the workspace of the export"
         }
         (404, Feed::Published) => "apply the CRD of manifests/publish on the service cluster",

@@ -25,12 +25,12 @@ use kube_lite::{Cluster, Content, Error, ListRequest, NewStatus, ObjectName, Onl
 use serde_json::{Value, json};
 
 use self::state::States;
+use crate::apply::{self, WRITER};
 use crate::copy::{self, Terms};
 use crate::kcp::{self, parsed};
 use crate::keys::ObjectKey;
 use crate::lifecycle::{self, Propagation};
 use crate::route::Route;
-use crate::servers::FIELD_MANAGER;
 use crate::sides::{Primary, Side};
 use crate::trouble::Stop;
 use crate::turn::{Copied, Turn};
@@ -43,6 +43,8 @@ pub(crate) struct Job {
     pub(crate) agent: Rc<str>,
     /// Where the states are.
     pub(crate) namespace: Rc<str>,
+    /// Whether what is written on the service cluster is applied.
+    pub(crate) applies: bool,
     /// The object, if it is at hand.
     pub(crate) object: Option<Bytes>,
     /// What is known of it.
@@ -244,7 +246,8 @@ impl Pass<'_> {
         let name = name_of(&copy);
         let stop = |error| Stop::of(Side::Service, "updating the copy", format!("{name:?}"), error);
         let terms = self.terms();
-        let written = self.write(self.service, local, &name, (wanted, &copy), last.as_ref(), &terms);
+        let service = (Side::Service, &**self.service);
+        let written = self.write(service, local, &name, (wanted, &copy), last.as_ref(), &terms);
         let copy = match written.await.map_err(stop)? {
             None => copy,
             Some(copy) => {
@@ -261,27 +264,38 @@ impl Pass<'_> {
     /// as it is then; `None` if there was nothing to write.
     async fn write(
         &self,
-        server: &Cluster,
+        (side, server): (Side, &Cluster),
         resource: &ResourceType,
         name: &ObjectName,
         (wanted, found): (&Value, &Value),
         last: Option<&Value>,
         terms: &Terms<'_>,
     ) -> Result<Option<Value>, Error> {
-        let written = if let Some(last) = last {
-            let Some(mut patch) = copy::patch(last, wanted, found, terms, &self.key) else {
-                return Ok(None);
-            };
-            patch["metadata"]["uid"] = found["metadata"]["uid"].clone();
-            server.merge_patch(resource, name, patch.to_string().into()).await
-        } else {
-            let whole = copy::replace(wanted, found, terms, &self.key);
-            if whole == *found {
-                return Ok(None);
+        let patch = last.map(|last| copy::patch(last, wanted, found, terms, &self.key));
+        let written = match patch {
+            Some(None) => return Ok(None),
+            _ if self.job.applies && side == Side::Service => {
+                let manager = apply::manager(&self.job.agent);
+                if let Some(patch) = apply::take_over(found, &manager) {
+                    server.merge_patch(resource, name, patch.to_string().into()).await?;
+                }
+                let body = apply::body(wanted, found, terms, &self.key).to_string();
+                let applied = server.apply(resource, name, body.into(), Content::Full).await;
+                applied.map(|(object, _)| object)
             }
-            server
-                .replace(resource, name, whole.to_string().into(), Content::Full)
-                .await
+            Some(Some(mut patch)) => {
+                patch["metadata"]["uid"] = found["metadata"]["uid"].clone();
+                server.merge_patch(resource, name, patch.to_string().into()).await
+            }
+            None => {
+                let whole = copy::replace(wanted, found, terms, &self.key);
+                if whole == *found {
+                    return Ok(None);
+                }
+                server
+                    .replace(resource, name, whole.to_string().into(), Content::Full)
+                    .await
+            }
         };
         parsed(&written?).map(Some)
     }
@@ -301,7 +315,7 @@ impl Pass<'_> {
         let new = NewStatus {
             status: &status,
             subresource: true,
-            manager: FIELD_MANAGER,
+            manager: WRITER,
         };
         let only = OnlyWith::Uid(uid);
         let written = self

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::state::States;
 use super::{Pass, create, delete, name_of};
+use crate::apply::WRITER;
 use crate::copy::{self, Terms};
 use crate::kcp::parsed;
 use crate::keys::{RELATED_PREFIX, state_key, state_key_of_kind};
@@ -21,7 +22,6 @@ use crate::labels::{Operator, Selector};
 use crate::lifecycle::{self, Propagation};
 use crate::naming::CopyName;
 use crate::related::{Both, Names, other};
-use crate::servers::FIELD_MANAGER;
 use crate::sides::Side;
 use crate::trouble::Stop;
 
@@ -311,7 +311,8 @@ impl Pass<'_> {
         let last = states.read().await?;
         let stop = |error| there.stop("updating a related object", to, error);
         let resource = &there.served.resource;
-        let written = self.write(there.server, resource, to, (source, found), last.as_ref(), &terms);
+        let server = (there.side, &**there.server);
+        let written = self.write(server, resource, to, (source, found), last.as_ref(), &terms);
         let object = written.await.map_err(stop)?.unwrap_or_else(|| found.clone());
         states.write(&copy::state(source, terms.subresources)).await?;
         Ok(object)
@@ -340,7 +341,7 @@ impl Pass<'_> {
         let new = NewStatus {
             status: &status.to_string(),
             subresource: true,
-            manager: FIELD_MANAGER,
+            manager: WRITER,
         };
         let written = there
             .server

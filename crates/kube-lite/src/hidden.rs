@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use kube_lite::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
 use serde::Deserialize;
 
-use super::meta::Meta;
+use crate::meta::Meta;
+use crate::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
 
 /// Names the objects of the first namespaced type that the side defines and that is not among those `shown`
 /// (`resource.group`).
-pub(super) async fn first_hidden(cluster: &Rc<Cluster>, shown: &BTreeSet<String>) -> Result<Option<String>, Error> {
+pub(crate) async fn first_hidden(cluster: &Rc<Cluster>, shown: &BTreeSet<String>) -> Result<Option<String>, Error> {
     let mut listing = cluster.list(ListRequest {
         resource: ResourceType::definitions(),
         scope: Scope::default(),
@@ -22,7 +22,9 @@ pub(super) async fn first_hidden(cluster: &Rc<Cluster>, shown: &BTreeSet<String>
     let mut hidden = Vec::new();
     loop {
         match listing.next().await {
-            Ok(Some(object)) => hidden.extend(Some(Meta::parse(&object)?.name).filter(|name| !shown.contains(&**name))),
+            Ok(Some(object)) => {
+                hidden.extend(Some(<Meta>::parse(&object)?.name).filter(|name| !shown.contains(&**name)))
+            }
             Ok(None) => break,
             // A syncer that may not read the CRDs has to rely on what is shown.
             Err(error) if error.is_forbidden() || error.is_type_not_served() => return Ok(None),
@@ -42,7 +44,7 @@ pub(super) async fn first_hidden(cluster: &Rc<Cluster>, shown: &BTreeSet<String>
 
 /// What a CRD says of its type.
 #[derive(Deserialize)]
-pub(super) struct Crd {
+pub struct Crd {
     spec: Spec,
     #[serde(default)]
     status: Status,
@@ -73,7 +75,7 @@ struct Condition {
 
 impl Crd {
     /// Reads the CRD of that name, `plural.group`; `None` if there is none.
-    pub(super) async fn read(cluster: &Cluster, name: &str) -> Result<Option<Self>, Error> {
+    pub async fn read(cluster: &Cluster, name: &str) -> Result<Option<Self>, Error> {
         let object = ObjectName::new("", name);
         match cluster.get(&ResourceType::definitions(), &object, Content::Full).await {
             Ok(body) => serde_json::from_slice(&body)
@@ -86,24 +88,21 @@ impl Crd {
 
     /// True if its objects can be used, so that there may be some: its names were accepted, which is final, and it says
     /// that it is served.
-    pub(super) fn is_in_use(&self) -> bool {
+    pub fn is_in_use(&self) -> bool {
         let is_established = |one: &Condition| one.r#type == "Established" && one.status == "True";
         self.status.conditions.iter().any(is_established) && self.spec.versions.iter().any(|version| version.served)
     }
 
     /// Names the objects of the CRD `name`, if its type is not shown.
-    pub(super) fn words(name: &str) -> String {
+    pub fn words(name: &str) -> String {
         format!("objects of {name}, which is defined and not served at the moment")
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use kube_lite::{Paths, RateLimit};
-
     use super::*;
-    use crate::api::FIELD_MANAGER;
-    use crate::side::Side;
+    use crate::{Paths, RateLimit};
 
     const LIST: (&str, &str) = (
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
@@ -140,12 +139,7 @@ mod tests {
                 ),
                 ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/bs.g.org", body),
             ];
-            let cluster = Cluster::new(
-                Side::Edge.word(),
-                Box::new(Paths(paths.into())),
-                RateLimit::new(None),
-                FIELD_MANAGER,
-            );
+            let cluster = Cluster::new("edge", Box::new(Paths(paths.into())), RateLimit::new(None), "test");
             let found = first_hidden(&Rc::new(cluster), &BTreeSet::from([shown.to_owned()]))
                 .await
                 .unwrap();
@@ -159,12 +153,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_may_not_read_crds_believes_what_is_shown() {
-        let cluster = Cluster::new(
-            Side::Edge.word(),
-            Box::new(Paths([].into())),
-            RateLimit::new(None),
-            FIELD_MANAGER,
-        );
+        let cluster = Cluster::new("edge", Box::new(Paths([].into())), RateLimit::new(None), "test");
         assert_eq!(first_hidden(&Rc::new(cluster), &BTreeSet::new()).await.unwrap(), None);
     }
 }

@@ -3,18 +3,17 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use kube_lite::discovery::{self, Served};
-use kube_lite::{Cluster, Content, Error, ListRequest, ResourceType, Scope};
-
-use super::hidden::first_hidden;
-use super::meta::Meta;
+use crate::discovery::{self, Served};
+use crate::hidden::first_hidden;
+use crate::meta::Meta;
+use crate::{Cluster, Content, Error, ListRequest, ResourceType, Scope};
 
 /// The first object found in a namespace for which `ignore` is false, as `Kind/namespace/name`, or which type cannot be
 /// listed; `None` if the side has answered for every type that nothing else is there.
 ///
 /// An error proves nothing. Each version of a group is asked for, since not every type of a group is served at the one
 /// that it prefers. Events are not searched for: they are about other objects.
-pub(crate) async fn first_in_namespace(
+pub async fn first_in_namespace(
     cluster: &Rc<Cluster>,
     namespace: &str,
     ignore: impl Fn(&ResourceType, &Meta) -> bool,
@@ -60,7 +59,7 @@ pub(crate) async fn first_in_namespace(
 }
 
 /// What the control plane puts into every namespace.
-pub(crate) fn is_in_every_namespace(resource: &ResourceType, meta: &Meta) -> bool {
+pub fn is_in_every_namespace(resource: &ResourceType, meta: &Meta) -> bool {
     resource.is("", "configmaps") && meta.name == "kube-root-ca.crt"
         || resource.is("", "serviceaccounts") && meta.name == "default"
 }
@@ -75,7 +74,7 @@ fn is_events(resource: &ResourceType) -> bool {
 }
 
 /// The same of one type, in that scope.
-pub(super) async fn first_of_type(
+pub async fn first_of_type(
     cluster: &Rc<Cluster>,
     resource: ResourceType,
     scope: Scope,
@@ -90,7 +89,7 @@ pub(super) async fn first_of_type(
     };
     let mut listing = cluster.list(request);
     while let Some(object) = listing.next().await? {
-        let meta = Meta::parse(&object)?;
+        let meta = <Meta>::parse(&object)?;
         if !ignore(&resource, &meta) {
             return Ok(Some(meta.object_name().of_kind(&resource.kind).to_string()));
         }
@@ -100,20 +99,12 @@ pub(super) async fn first_of_type(
 
 #[cfg(test)]
 mod tests {
-    use kube_lite::{Paths, RateLimit};
-
     use super::*;
-    use crate::api::FIELD_MANAGER;
-    use crate::side::Side;
+    use crate::{Paths, RateLimit};
 
     async fn first(paths: &[(&'static str, &'static str)]) -> Result<Option<String>, Error> {
         let server = Paths(paths.iter().copied().collect());
-        let cluster = Rc::new(Cluster::new(
-            Side::Hub.word(),
-            Box::new(server),
-            RateLimit::new(None),
-            FIELD_MANAGER,
-        ));
+        let cluster = Rc::new(Cluster::new("hub", Box::new(server), RateLimit::new(None), "test"));
         first_in_namespace(&cluster, "n", is_in_every_namespace).await
     }
 

@@ -1,0 +1,222 @@
+//! Which primaries an object leads to that is related to them: `related[].watch` of a PublishedResource.
+//!
+//! Promises: nothing is remembered of related objects, and of a primary only by which rules it is meant, in a few bits.
+
+use std::collections::BTreeMap;
+
+use kube_lite::ResourceType;
+use serde::Deserialize;
+
+use crate::kcp::parsed;
+use crate::kinds::{Origin, Related, Watch};
+use crate::route::Route;
+
+/// A rule: its place in `spec.related`.
+pub(super) type Rule = u8;
+
+/// By which of the rules that select by labels a primary is meant, a bit for each of the first 64. By what comes after
+/// them all primaries are.
+pub(super) type Meant = u64;
+
+/// The rules of a route that watch objects of this origin, and of which type these are.
+pub(super) fn rules(route: &Route, origin: Origin) -> Vec<(Rule, ResourceType)> {
+    let related = route.resource.related.iter().enumerate();
+    let watched = related.filter(|(_, related)| related.watch.is_some() && related.origin == origin);
+    watched
+        .filter_map(|(at, related)| Some((Rule::try_from(at).ok()?, type_of(related))))
+        .collect()
+}
+
+/// Its kind is not known, and nobody asks for it.
+fn type_of(related: &Related) -> ResourceType {
+    let of = related.type_on(related.origin);
+    ResourceType::new([&of.group, &of.version, &of.resource, &of.resource], true)
+}
+
+/// What a rule watches, for people.
+pub(super) fn named(route: &Route, rule: Rule) -> Option<String> {
+    Some(type_of(route.resource.related.get(usize::from(rule))?).qualified())
+}
+
+/// By which rules of this origin a primary is meant that has these labels at that side.
+pub(super) fn meant_by(route: &Route, origin: Origin, labels: &BTreeMap<String, String>) -> Meant {
+    let is_meant = |related: &Related| match &related.watch {
+        Some(Watch::BySelector(selector)) => {
+            related.origin == origin && selector.holds(|key| labels.get(key).map(String::as_str))
+        }
+        _ => false,
+    };
+    let related = route.resource.related.iter().enumerate();
+    let meant = related.filter(|(_, related)| is_meant(related));
+    meant.fold(0, |all, (at, _)| all | bit(at).unwrap_or_default())
+}
+
+/// Whether a primary is meant by a rule that selects by labels.
+pub(super) fn is_meant(meant: Meant, rule: Rule) -> bool {
+    bit(rule.into()).is_none_or(|bit| meant & bit != 0)
+}
+
+fn bit(at: usize) -> Option<Meant> {
+    1_u64.checked_shl(u32::try_from(at).ok()?)
+}
+
+/// To which primaries a related object leads.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum LeadsTo {
+    /// To none.
+    Nobody,
+    /// To those with these names, in its namespace.
+    Owners(Vec<String>),
+    /// To all that are meant by the rule; at a side with workspaces, to those in its own.
+    Meant,
+}
+
+/// To which primaries of a route an object leads that was seen by this rule.
+pub(super) fn leads_to(route: &Route, rule: Rule, object: &[u8]) -> LeadsTo {
+    let Some(related) = route.resource.related.get(usize::from(rule)) else {
+        return LeadsTo::Nobody;
+    };
+    match related.watch {
+        None => LeadsTo::Nobody,
+        Some(Watch::BySelector(_)) => LeadsTo::Meant,
+        Some(Watch::ByOwner) => {
+            let primary = match related.origin {
+                Origin::Kcp => route.remote(),
+                Origin::Service => route.local(),
+            };
+            owners(primary, object)
+        }
+    }
+}
+
+/// The owners of this type.
+fn owners(primary: &ResourceType, object: &[u8]) -> LeadsTo {
+    #[derive(Deserialize)]
+    struct Owned {
+        metadata: References,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct References {
+        #[serde(default)]
+        owner_references: Vec<Reference>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Reference {
+        api_version: String,
+        kind: String,
+        name: String,
+    }
+    let Ok(owned) = parsed::<Owned>(object) else {
+        return LeadsTo::Nobody;
+    };
+    let api_version = primary.api_version();
+    let references = owned.metadata.owner_references.into_iter();
+    let owners = references.filter(|owner| owner.api_version == api_version && owner.kind == primary.kind);
+    let names: Vec<String> = owners.map(|owner| owner.name).collect();
+    if names.is_empty() {
+        LeadsTo::Nobody
+    } else {
+        LeadsTo::Owners(names)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::kinds;
+    use crate::route::Served;
+
+    /// A type `Shop` that is `Store` in workspaces, with these related objects.
+    fn route(related: &Value) -> Route {
+        let spec = json!({"resource": {"apiGroup": "demo.example.org", "kind": "Shop"}, "related": related});
+        let resource = kinds::read(&json!({"metadata": {"name": "shops"}, "spec": spec})).unwrap();
+        let served = Served {
+            schema: "v1.stores.demo.example.org".into(),
+            remote: ResourceType::new(["demo.example.org", "v2", "stores", "Store"], true),
+            local: ResourceType::new(["demo.example.org", "v1", "shops", "Shop"], true),
+            has_status: [true, true],
+        };
+        Route::new(Rc::new(resource), served).unwrap()
+    }
+
+    fn related(identifier: &str, origin: &str, watch: &Value) -> Value {
+        let mut related = json!({
+            "identifier": identifier, "origin": origin, "version": "v1", "resource": "secrets",
+            "object": {"reference": {"path": "spec.secret"}},
+        });
+        if !watch.is_null() {
+            related["watch"] = watch.clone();
+        }
+        related
+    }
+
+    #[test]
+    fn rules_are_those_of_the_origins_side() {
+        let by_owner = json!({"byOwner": {}});
+        let route = route(&json!([
+            related("a", "kcp", &by_owner),
+            related("b", "service", &json!(null)),
+            related("c", "service", &by_owner),
+        ]));
+        let secrets = ResourceType::new(["", "v1", "secrets", "secrets"], true);
+        assert_eq!(rules(&route, Origin::Kcp), [(0, secrets.clone())]);
+        assert_eq!(rules(&route, Origin::Service), [(2, secrets)]);
+    }
+
+    #[test]
+    fn owners_are_of_the_primarys_type_at_that_side() {
+        let by_owner = json!({"byOwner": {}});
+        let route = route(&json!([
+            related("a", "kcp", &by_owner),
+            related("b", "service", &by_owner)
+        ]));
+        let owned = |api_version: &str, kind: &str| {
+            let owner = |name: &str| json!({"apiVersion": api_version, "kind": kind, "name": name, "uid": "u"});
+            let object = json!({"metadata": {"name": "s", "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "u"}, owner("web"), owner("api"),
+            ]}});
+            object.to_string()
+        };
+        let both = || LeadsTo::Owners(vec!["web".to_owned(), "api".to_owned()]);
+        for (rule, object, expected) in [
+            (0, owned("demo.example.org/v2", "Store"), both()),
+            (1, owned("demo.example.org/v1", "Shop"), both()),
+            (0, owned("demo.example.org/v1", "Shop"), LeadsTo::Nobody),
+            (1, owned("demo.example.org/v1", "Store"), LeadsTo::Nobody),
+            (1, owned("demo.example.org/v2", "Shop"), LeadsTo::Nobody),
+            (0, json!({"metadata": {"name": "s"}}).to_string(), LeadsTo::Nobody),
+            (0, "no object".to_owned(), LeadsTo::Nobody),
+            (7, owned("demo.example.org/v2", "Store"), LeadsTo::Nobody),
+        ] {
+            assert_eq!(leads_to(&route, rule, object.as_bytes()), expected, "{rule} {object}");
+        }
+    }
+
+    #[test]
+    fn a_primary_is_meant_by_the_rules_whose_labels_it_has() {
+        let select = |color: &str| json!({"bySelector": {"matchLabels": {"color": color}}});
+        let route = route(&json!([
+            related("a", "kcp", &select("red")),
+            related("b", "service", &select("red")),
+            related("c", "kcp", &select("blue")),
+            related("d", "kcp", &json!({"bySelector": {}})),
+            related("e", "kcp", &json!({"byOwner": {}})),
+        ]));
+        let red = BTreeMap::from([("color".to_owned(), "red".to_owned())]);
+        let by = |origin, labels| {
+            let meant = meant_by(&route, origin, labels);
+            (0..5).filter(|rule| is_meant(meant, *rule)).collect::<Vec<_>>()
+        };
+        assert_eq!(by(Origin::Kcp, &red), [0, 3]);
+        assert_eq!(by(Origin::Service, &red), [1]);
+        assert_eq!(by(Origin::Kcp, &BTreeMap::new()), [3]);
+        assert_eq!(leads_to(&route, 0, b"{}"), LeadsTo::Meant);
+        assert!(is_meant(0, 64) && !is_meant(0, 63));
+    }
+}
