@@ -57,6 +57,10 @@ fn main() -> ExitCode {
         #[cfg(feature = "init")]
         Ok(Invocation::Render(settings)) => return cli::render(&settings),
         #[cfg(feature = "publish")]
+        Ok(Invocation::PublishCheck(publish, format)) => {
+            Box::pin(async move { cli::check_publish(&publish, format).await })
+        }
+        #[cfg(feature = "publish")]
         Ok(Invocation::Publish(publish)) => {
             cli::heap::give_memory_back();
             if let Err(error) = cli::log_as(publish.verbosity, publish.format) {

@@ -8,8 +8,8 @@ use edge_syncer_publish::copy::{self, SUBRESOURCES, Terms};
 use edge_syncer_publish::keys::ObjectKey;
 use edge_syncer_publish::kinds::{self, PublishedResource};
 use edge_syncer_publish::naming::{Namer, Workspace};
-pub use edge_syncer_publish::run;
 use edge_syncer_publish::schema::{self, Crd};
+pub use edge_syncer_publish::{check, run};
 use gotemplate::objects::{Object, of_text, printed};
 use gotemplate::yaml::DocumentError;
 use kube_lite::files;
@@ -310,7 +310,7 @@ mod tests {
     const OBJECT: &str = "kind: Store\napiVersion: demo.example.org/v1\nmetadata: {name: web, namespace: shop, labels: {a: b}}\nspec: {a: \
                           1}\nstatus: {b: 2}\n";
 
-    fn check(text: &str, object: Option<&str>, name: Option<&str>, json: bool) -> Result<String, String> {
+    fn rendered(text: &str, object: Option<&str>, name: Option<&str>, json: bool) -> Result<String, String> {
         let settings = Render {
             files: Vec::new(),
             name: name.map(str::to_owned),
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn prints_the_schema_and_the_copy() {
-        let text = check(&format!("{PUBLISHED}{CRD}"), Some(OBJECT), None, false).unwrap();
+        let text = rendered(&format!("{PUBLISHED}{CRD}"), Some(OBJECT), None, false).unwrap();
         let (schema, copy) = text.split_once("---\n").unwrap();
         assert!(schema.contains("kind: APIResourceSchema\n"), "{schema}");
         assert!(schema.contains(".stores.demo.example.org\n"), "{schema}");
@@ -345,7 +345,7 @@ mod tests {
         assert!(copy.starts_with(expected), "{copy}");
         let end = "\n  name: f39597dce3aed80bee3d-6a31816d04deed5f5bcd\n  namespace: c1\nspec:\n  a: 1\n";
         assert!(copy.ends_with(end), "{copy}");
-        let list = check(&format!("{PUBLISHED}{CRD}"), Some(OBJECT), Some("shops"), true).unwrap();
+        let list = rendered(&format!("{PUBLISHED}{CRD}"), Some(OBJECT), Some("shops"), true).unwrap();
         let list: Value = serde_json::from_str(&list).unwrap();
         assert_eq!(list["items"][1]["spec"], json!({"a": 1}));
         assert_eq!(list["items"].as_array().unwrap().len(), 2);
@@ -403,7 +403,7 @@ mod tests {
                 "--object \"o\": there is no Store of demo.example.org in it",
             ),
         ] {
-            assert_eq!(check(text, object, name, false), Err(expected.to_owned()), "{text}");
+            assert_eq!(rendered(text, object, name, false), Err(expected.to_owned()), "{text}");
         }
     }
 }

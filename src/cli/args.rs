@@ -44,6 +44,8 @@ pub(super) enum Command {
     InitRun(Box<crate::init::Init>),
     #[cfg(feature = "init")]
     InitCheck(Box<crate::init::Init>, LogFormat),
+    #[cfg(feature = "publish")]
+    PublishCheck(Box<crate::publish::Publish>, LogFormat),
     /// A role cannot run so.
     #[cfg(any(feature = "init", feature = "publish"))]
     RoleRefused(String),

@@ -247,6 +247,7 @@ Exit codes: 0 printed, 1 a template or what it renders is wrong, 2 wrong usage o
 #[cfg(feature = "publish")]
 pub(super) const PUBLISH: &str = "\
 Usage: edge-syncer publish --kcp-kubeconfig=FILE --namespace=NAMESPACE --apiexportendpointslice-ref=SLICE [flags]
+       edge-syncer publish check ...
        edge-syncer publish render ...
 
 Takes the place of kcp's api-syncagent: types of a service cluster appear in an APIExport, and objects that consumers create
@@ -265,6 +266,9 @@ Flags:
   --enable-leader-election    work only while holding the Lease syncagent.<agent name> (also =true, =false)
   --kubeconfig-host-override URL
                               URL of the service cluster, in the place of that of its kubeconfig
+  --kubeconfig-ca-file-override FILE
+                              file with the CA of the service cluster, in the place of that of its kubeconfig
+  --enable-server-side-apply  write copies by server-side apply, as api-syncagent/<agent name> (also =true, =false)
   --apiexport-hostport-override OLD=NEW
                               host and port of shards as kcp has them, and as they are reached from here (repeatable)
   --disabled-controllers LIST
@@ -275,6 +279,7 @@ Flags:
   --log-debug                 log more (also =true, =false)
 
 Others:
+  check                       say whether publish would work with the same flags, point by point; -o json for JSON
   render                      print the schema that a PublishedResource gives, and the copy of an object, without a server
                               (edge-syncer publish render --help)
   -h, --help                  print this text
@@ -283,7 +288,7 @@ Others:
 Called by the name api-syncagent it needs no publish.
 
 Exit codes: 0 stopped by a signal, 1 failed, a setting cannot be used, or the slice or the export is not there, 2 wrong usage
-or unusable kubeconfig.
+or unusable kubeconfig. Those of check are 0 all good, 1 something will not work, 2 something is unknown, or wrong usage.
 ";
 
 /// The help of `publish render`.

@@ -1,7 +1,6 @@
 //! The flags of `init`: those of kcp's init-agent, so that its manifests start this program.
 
 use edge_syncer_init::{ConfigWorkspace, Settings};
-use kube_lite::logging::LogFormat;
 use kube_lite::selector;
 use log::LevelFilter;
 
@@ -30,24 +29,9 @@ const KNOWN: Known = Known {
 
 /// Reads the flags after `init check`: those of `init`, and the format of what is printed.
 pub(super) fn check(args: &[String]) -> Result<Command, UsageError> {
-    let (mut format, mut others) = (LogFormat::Text, Vec::new());
-    let mut rest = args.iter();
-    while let Some(arg) = rest.next() {
-        let glued = arg.strip_prefix("-o=").or_else(|| arg.strip_prefix("--output="));
-        let value = match (arg.as_str(), glued) {
-            ("-h" | "--help", _) => return Ok(Command::InitHelp),
-            ("-o" | "--output", _) => rest.next().map_or("", String::as_str),
-            (_, Some(value)) => value,
-            _ => {
-                others.push(arg.to_owned());
-                continue;
-            }
-        };
-        if value != "json" {
-            return Err(UsageError::new(format!("-o {value:?}: must be json")).seen_from(INIT));
-        }
-        format = LogFormat::Json;
-    }
+    let Some((format, others)) = KNOWN.of_check(args)? else {
+        return Ok(Command::InitHelp);
+    };
     Ok(match parse(&others)? {
         Command::InitRun(init) => Command::InitCheck(init, format),
         other => other,

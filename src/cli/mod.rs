@@ -122,6 +122,9 @@ pub enum Invocation {
     /// Print the objects of an InitTarget.
     #[cfg(feature = "init")]
     Render(Box<crate::init::Render>),
+    /// Check whether the role `publish` would work, and print what was found in this format.
+    #[cfg(feature = "publish")]
+    PublishCheck(Box<crate::publish::Publish>, LogFormat),
     /// Run the role `publish`.
     #[cfg(feature = "publish")]
     Publish(Box<crate::publish::Publish>),
@@ -200,6 +203,8 @@ fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, Us
         Command::RenderHelp => Invocation::Print(help::RENDER.to_owned()),
         #[cfg(feature = "init")]
         Command::Render(settings) => Invocation::Render(settings),
+        #[cfg(feature = "publish")]
+        Command::PublishCheck(publish, format) => Invocation::PublishCheck(publish, format),
         #[cfg(feature = "publish")]
         Command::PublishRun(publish) => Invocation::Publish(publish),
         #[cfg(feature = "publish")]
@@ -406,6 +411,14 @@ pub fn refuse(why: &str) -> ExitCode {
 #[cfg(feature = "init")]
 pub async fn check_init(init: &Init, format: LogFormat) -> ExitCode {
     let points = edge_syncer_init::check(&init.settings).await;
+    print(&points.text(format));
+    code_of_points(points.worst())
+}
+
+/// Checks whether the role `publish` would work, prints what was found, and gives the exit code for it.
+#[cfg(feature = "publish")]
+pub async fn check_publish(publish: &crate::publish::Publish, format: LogFormat) -> ExitCode {
+    let points = crate::publish::check(&publish.settings).await;
     print(&points.text(format));
     code_of_points(points.worst())
 }

@@ -30,12 +30,13 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
     let wrong = |why: &str| UsageError::new(why).seen_from(PUBLISH);
     match args.split_first().map(|(word, rest)| (word.as_str(), rest)) {
         Some(("help", _)) => Ok(Command::PublishHelp),
+        Some(("check", rest)) => publish_flags::check(rest),
         Some(("render", rest)) => render(rest).map_err(|error| error.seen_from(RENDER)),
         None => publish_flags::parse(args),
         Some((word, _)) if word.starts_with('-') => publish_flags::parse(args),
         Some((word, _)) => {
-            let hint = spelling::hint(word, ["render"]);
-            Err(wrong(&format!("publish {word:?}: must be render{hint}")))
+            let hint = spelling::hint(word, ["check", "render"]);
+            Err(wrong(&format!("publish {word:?}: must be check or render{hint}")))
         }
     }
 }
@@ -183,7 +184,7 @@ mod tests {
         for (line, expected) in [
             (
                 "rendr",
-                "publish \"rendr\": must be render, did you mean render? (see edge-syncer publish --help)",
+                "publish \"rendr\": must be check or render, did you mean render? (see edge-syncer publish --help)",
             ),
             (
                 "render",

@@ -41,6 +41,17 @@ const PARTS: [&str; 3] = ["apiresourceschema", "apiexport", "sync"];
 /// The longest value of a label.
 const LONGEST: usize = 63;
 
+/// Reads the flags after `publish check`: those of `publish`, and the format of what is printed.
+pub(super) fn check(args: &[String]) -> Result<Command, UsageError> {
+    let Some((format, others)) = KNOWN.of_check(args)? else {
+        return Ok(Command::PublishHelp);
+    };
+    Ok(match parse(&others)? {
+        Command::PublishRun(publish) => Command::PublishCheck(publish, format),
+        other => other,
+    })
+}
+
 /// Reads the flags after `publish`.
 pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
     match KNOWN.read(args)? {
@@ -210,11 +221,36 @@ fn parts(given: &[String], wrong: &mut Vec<String>) -> Parts {
 
 #[cfg(test)]
 mod tests {
+    use kube_lite::logging::LogFormat;
+
     use super::*;
 
     fn check(line: &str) -> Result<Command, String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         parse(&words).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn check_takes_the_same_flags() {
+        let line = "--kcp-kubeconfig=a --namespace=b --apiexport-ref=c --enable-server-side-apply \
+                    --kubeconfig-ca-file-override=/ca.crt";
+        let Ok(Command::PublishRun(publish)) = check(line) else {
+            panic!("{line}");
+        };
+        assert!(publish.settings.applies);
+        let authority = publish.settings.service_authority.clone().unwrap();
+        assert_eq!(authority.path.to_str(), Some("/ca.crt"));
+        for (more, format) in [
+            ("", LogFormat::Text),
+            (" -o json", LogFormat::Json),
+            (" --output=json", LogFormat::Json),
+        ] {
+            let words: Vec<String> = format!("{line}{more}").split_whitespace().map(str::to_owned).collect();
+            assert_eq!(super::check(&words), Ok(Command::PublishCheck(publish.clone(), format)));
+        }
+        let words = ["-o".to_owned(), "yaml".to_owned()];
+        let error = super::check(&words).unwrap_err().to_string();
+        assert!(error.starts_with("-o \"yaml\": must be json"), "{error}");
     }
 
     fn refused(line: &str) -> String {

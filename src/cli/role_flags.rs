@@ -58,6 +58,29 @@ impl Raw {
 }
 
 impl Known {
+    /// Reads the arguments of `check`: the format of what is printed, and the flags of the role. `None` asks for help.
+    pub(super) fn of_check(&self, args: &[String]) -> Result<Option<(LogFormat, Vec<String>)>, UsageError> {
+        let (mut format, mut others) = (LogFormat::Text, Vec::new());
+        let mut rest = args.iter();
+        while let Some(arg) = rest.next() {
+            let glued = arg.strip_prefix("-o=").or_else(|| arg.strip_prefix("--output="));
+            let value = match (arg.as_str(), glued) {
+                ("-h" | "--help", _) => return Ok(None),
+                ("-o" | "--output", _) => rest.next().map_or("", String::as_str),
+                (_, Some(value)) => value,
+                _ => {
+                    others.push(arg.to_owned());
+                    continue;
+                }
+            };
+            if value != "json" {
+                return Err(UsageError::new(format!("-o {value:?}: must be json")).seen_from(self.command));
+            }
+            format = LogFormat::Json;
+        }
+        Ok(Some((format, others)))
+    }
+
     /// Reads a command line.
     pub(super) fn read(&self, args: &[String]) -> Result<Line, UsageError> {
         let mut raw = Raw {

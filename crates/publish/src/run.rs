@@ -133,7 +133,7 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
 }
 
 /// The service cluster.
-fn service(settings: &Settings) -> Result<Cluster, Box<dyn Error>> {
+pub(crate) fn service(settings: &Settings) -> Result<Cluster, Box<dyn Error>> {
     let source = settings.service.clone();
     let reach = Reach {
         address: settings.service_host.clone().map_or(Address::Given, Address::At),
@@ -186,9 +186,14 @@ fn work(
     }
 }
 
+/// The name of the Lease that one of several agents of this name holds.
+pub(crate) fn lease_of(agent: &str) -> String {
+    format!("syncagent.{agent}")
+}
+
 /// What is needed for leader election.
 fn candidacy(settings: &Settings, service: &Cluster) -> Candidacy {
-    let lease = format!("syncagent.{}", settings.agent);
+    let lease = lease_of(&settings.agent);
     Candidacy {
         lease_duration: LEASE_DURATION,
         server: Rc::new(service.unlimited()),

@@ -32,6 +32,7 @@ pub struct HostOverride {
 pub(crate) struct Kcp {
     host: Host,
     overrides: Rc<[HostOverride]>,
+    known: Rc<sync::Known>,
     clock: fn() -> Duration,
 }
 
@@ -45,6 +46,7 @@ impl Kcp {
         Ok(Self {
             host: Host::open("kcp", source, user_agent)?,
             overrides: overrides.into(),
+            known: Rc::default(),
             clock,
         })
     }
@@ -60,7 +62,7 @@ impl Kcp {
     }
 
     /// A virtual workspace, with all workspaces that it shows.
-    fn at(&self, place: &Place) -> Cluster {
+    pub(crate) fn at(&self, place: &Place) -> Cluster {
         let url = reached(&place.0, &self.overrides);
         cluster("shard", self.host.at(&url)).with(Workspaces::Many)
     }
@@ -104,9 +106,18 @@ impl Perform<Agent> for Kcp {
             }
             Request::Sync(primary, job) => {
                 let (service, shard) = (servers.at(Side::Service)?, servers.at(primary.shard())?);
+                let known = Rc::clone(&self.known);
                 async move {
-                    let synced = sync::pass(&job, &primary, &shard, &service, clock).await;
+                    let synced = sync::pass(&job, &primary, &shard, &service, &known, clock).await;
                     Answer::Synced(primary, synced)
+                }
+                .boxed_local()
+            }
+            Request::Clear(name, agent) => {
+                let service = servers.at(Side::Service)?;
+                async move {
+                    let cleared = sync::clear(&service, &agent, &name).await;
+                    Answer::Cleared(name, cleared)
                 }
                 .boxed_local()
             }

@@ -32,6 +32,8 @@ pub(crate) enum Key {
     Export,
     /// A primary and its copy.
     Object(Primary),
+    /// A namespace on the service cluster that may be empty.
+    Namespace(Rc<str>),
 }
 
 /// An object in a workspace of kcp.
@@ -68,14 +70,14 @@ impl QueueKey for Key {
     fn lot(&self) -> Option<u32> {
         match self {
             Self::Object(primary) => Some(primary.workspace),
-            Self::Published(_) | Self::Export => None,
+            Self::Published(_) | Self::Export | Self::Namespace(_) => None,
         }
     }
 
     fn group(&self) -> Group {
         match self {
             Self::Object(primary) => Some((primary.route, primary.workspace)),
-            Self::Published(_) | Self::Export => None,
+            Self::Published(_) | Self::Export | Self::Namespace(_) => None,
         }
     }
 
@@ -84,6 +86,7 @@ impl QueueKey for Key {
             Self::Published(_) => &[Side::Service, Side::Export],
             Self::Export => &[Side::Export],
             Self::Object(primary) => &primary.sides,
+            Self::Namespace(_) => &[Side::Service],
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What is known of an object when it is its turn.
 
+use std::collections::BTreeSet;
+
 use kube_lite::ObjectName;
 
 /// What is known of an object when it is its turn.
@@ -11,6 +13,22 @@ pub(crate) struct Turn {
     pub(crate) state: Option<u64>,
     /// The version of the copy that it was in sync with.
     pub(crate) settled: Option<u64>,
+    /// What belongs to it.
+    pub(crate) uses: OwnUses,
+}
+
+/// An object that belongs to a primary, at one side, in a few bits.
+pub(crate) type Use = u64;
+
+/// What belongs to a primary, as it was at the end of its last turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OwnUses {
+    /// All of it.
+    pub(crate) known: BTreeSet<Use>,
+    /// What belongs to other primaries too.
+    pub(crate) shared: BTreeSet<Use>,
+    /// All other primaries of the workspace had a turn.
+    pub(crate) are_all_known: bool,
 }
 
 /// A copy, as far as it is known.

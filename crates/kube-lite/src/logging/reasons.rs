@@ -146,10 +146,11 @@ reasons! {
     ObjectReplaced,
     /// A copy was marked as created once; it is not updated from now on.
     ObjectCreateOnly,
-    /// A namespace that the syncer made at the hub is not used any more and was deleted.
+    /// A namespace that the syncer made at the hub, or `publish` on the service cluster, is not used any more and was
+    /// deleted.
     NamespaceDeleted,
-    /// Namespaces that the syncer made at the hub and does not use any more are kept, as the hub does not allow more. To
-    /// do: delete them, or grant what `gen rbac` prints as optional.
+    /// Namespaces that it made and does not use any more are kept, as the server does not allow more. To do: delete them,
+    /// or grant what `gen rbac` prints as optional, or for `publish` `manifests/publish/namespaces`.
     NamespaceLeft,
     /// The object in the place of a copy is not the syncer's; it is not touched. To do: see `advice`: delete, rename
     /// or deselect one of the two.
@@ -275,7 +276,8 @@ reasons! {
     /// CRDs cannot be watched, so the side is polled for new types. To do: allow the syncer to watch CRDs, for new
     /// types to be found sooner.
     CrdsNotWatched,
-    /// A namespace that the syncer made at the hub is not used any more, but is not empty.
+    /// A namespace that the syncer made at the hub, or `publish` on the service cluster, is not used any more, but is not
+    /// empty.
     NamespaceKept,
     /// A rule at the edge does not allow this object, each time.
     ObjectDenied,

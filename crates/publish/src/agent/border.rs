@@ -8,7 +8,7 @@ use super::watched::Rule;
 use crate::publishing::{ExportJob, Exported, PublishJob};
 use crate::route::Served;
 use crate::sides::{Primary, Side};
-use crate::sync::{Job, Synced};
+use crate::sync::{Cleared, Job, Synced};
 use crate::trouble::Stop;
 use driver::events::Record;
 
@@ -74,6 +74,8 @@ pub(crate) enum Request {
     Export(ExportJob),
     /// Bring an object and its copy in sync.
     Sync(Primary, Box<Job>),
+    /// Delete a namespace of this agent, if it is empty.
+    Clear(Rc<str>, Rc<str>),
     /// Write an Event.
     Record(Side, Record),
 }
@@ -86,6 +88,8 @@ pub(crate) enum Answer {
     Exported(Result<Exported, Stop>),
     /// How far an object has come.
     Synced(Primary, Synced),
+    /// What has become of a namespace.
+    Cleared(Rc<str>, Result<Cleared, Stop>),
     /// Whether an Event is written.
     Recorded(Result<(), kube_lite::Error>),
 }

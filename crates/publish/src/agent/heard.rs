@@ -190,13 +190,13 @@ impl Agent {
         match event {
             SourceEvent::Begin(_) => self.objects.begins(route, shard),
             SourceEvent::Object(object) | SourceEvent::Unchanged(object) => {
-                if let Some((primary, meant)) = self.primary(route, shard, &object) {
-                    self.objects.is_there(&primary, meant);
+                if let Some((primary, meant, is_ending)) = self.primary(route, shard, &object) {
+                    self.objects.is_there(&primary, meant, is_ending);
                     self.queue.add(Key::Object(primary), Class::Normal, Some(object));
                 }
             }
             SourceEvent::Gone(object) => {
-                if let Some((primary, _)) = self.primary(route, shard, &object) {
+                if let Some((primary, ..)) = self.primary(route, shard, &object) {
                     self.primary_is_gone(&primary);
                 }
             }
@@ -209,8 +209,8 @@ impl Agent {
         }
     }
 
-    /// A primary, and by which rules it is meant.
-    fn primary(&mut self, route: u32, shard: Side, object: &[u8]) -> Option<(Primary, Meant)> {
+    /// A primary, by which rules it is meant, and whether somebody has deleted it.
+    fn primary(&mut self, route: u32, shard: Side, object: &[u8]) -> Option<(Primary, Meant, bool)> {
         let meta = <Meta>::parse_at(Workspaces::Many, object).ok()?;
         let workspace = self.workspace(&meta.workspace);
         let primary = Primary {
@@ -220,11 +220,12 @@ impl Agent {
             name: meta.object_name(),
         };
         let meant = watched::meant_by(self.published.route(route)?, Origin::Kcp, &meta.labels);
-        Some((primary, meant))
+        Some((primary, meant, meta.deletion_timestamp.is_some()))
     }
 
     fn primary_is_gone(&mut self, primary: &Primary) {
         self.objects.is_gone(primary);
+        self.uses.are_over(primary);
         self.queue
             .remove_where(|key| matches!(key, Key::Object(other) if other == primary));
         self.report.is_over(&Subject::Object(primary.clone()), self.now);
@@ -236,11 +237,11 @@ impl Agent {
             SourceEvent::Object(object) | SourceEvent::Unchanged(object) => self.copy_is_there(route, &object),
             SourceEvent::Gone(object) => {
                 let of = self.of_copy(route, &object);
-                of.and_then(|(of, ..)| self.objects.copy_is_gone(route, &of))
+                of.and_then(|(of, ..)| self.copy_is_gone(route, &of))
             }
             SourceEvent::Complete(_) => {
                 for of in self.objects.copies_are_complete(route) {
-                    if let Some(primary) = self.objects.copy_is_gone(route, &of) {
+                    if let Some(primary) = self.copy_is_gone(route, &of) {
                         self.queue.add(Key::Object(primary), Class::Normal, None);
                     }
                 }
@@ -256,6 +257,18 @@ impl Agent {
     fn copy_is_there(&mut self, route: u32, object: &[u8]) -> Option<Primary> {
         let (of, copy, meant) = self.of_copy(route, object)?;
         self.objects.copy_is_there(route, &of, copy, meant)
+    }
+
+    fn copy_is_gone(&mut self, route: u32, of: &ObjectName) -> Option<Primary> {
+        let namespace = self.objects.namespace_of_copy(route, of);
+        let due = self.objects.copy_is_gone(route, of);
+        if let Some(namespace) = namespace
+            && !self.objects.has_copy_in(&namespace)
+            && self.namespaces.is_left(&namespace)
+        {
+            self.queue.add(Key::Namespace(namespace), Class::Last, None);
+        }
+        due
     }
 
     /// Of which primary an object is the copy, and by which rules that is meant.

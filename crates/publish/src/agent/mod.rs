@@ -9,14 +9,17 @@
 //! Promises: an object is worked on once at a time, whatever happens to the rules meanwhile; workspaces take turns; nothing
 //! is deleted for having left a list.
 
+mod answered;
 mod border;
 mod heard;
 mod metrics;
+mod namespaces;
 mod objects;
 mod published;
 mod report;
 mod role;
 mod shards;
+mod uses;
 mod watched;
 
 use std::collections::BTreeMap;
@@ -34,18 +37,18 @@ use tokio::time::Instant;
 
 pub(crate) use self::border::{Answer, Feed, Request};
 pub(crate) use self::metrics::render_standby;
+use self::namespaces::Namespaces;
 use self::objects::Objects;
 use self::published::Published;
 use self::report::{Report, Subject};
 use self::shards::Shards;
+use self::uses::Uses;
 use crate::kcp;
 use crate::keys;
 use crate::kinds::Origin;
-use crate::publishing::{ExportJob, Exported, PublishJob};
-use crate::route::Served;
-use crate::sides::{Key, Primary, Side};
-use crate::sync::{Job, Settled, Synced};
-use crate::trouble::Stop;
+use crate::publishing::{ExportJob, PublishJob};
+use crate::sides::{Key, Side};
+use crate::sync::Job;
 use driver::events::Record;
 
 /// How many things are done at once.
@@ -98,6 +101,8 @@ pub(crate) struct Agent {
     published: Published,
     shards: Shards,
     objects: Objects,
+    uses: Uses,
+    namespaces: Namespaces,
     queue: Queue<Key>,
     /// How much is done at once, in each workspace.
     at_once: BTreeMap<Option<u32>, usize>,
@@ -121,6 +126,8 @@ impl Agent {
             published: Published::default(),
             shards: Shards::default(),
             objects: Objects::default(),
+            uses: Uses::default(),
+            namespaces: Namespaces::default(),
             queue: Queue::new(CAPACITY),
             at_once: BTreeMap::new(),
             taken: 0,
@@ -235,144 +242,13 @@ impl Agent {
     fn leave(&mut self, which: impl Fn(u32, Side, u32) -> bool) {
         for primary in self.objects.primaries(&which) {
             self.objects.is_gone(&primary);
+            self.uses.are_over(&primary);
             self.report.is_over(&Subject::Object(primary), self.now);
         }
         self.queue.remove_where(|key| match key {
             Key::Object(primary) => which(primary.route, primary.shard(), primary.workspace),
-            Key::Published(_) | Key::Export => false,
+            Key::Published(_) | Key::Export | Key::Namespace(_) => false,
         });
-    }
-
-    fn answered(&mut self, answer: Answer) {
-        match answer {
-            Answer::Published(name, result) => self.is_published(&name, result),
-            Answer::Exported(result) => self.is_exported(result),
-            Answer::Synced(primary, synced) => self.is_synced(primary, synced),
-            Answer::Recorded(Ok(())) => {}
-            Answer::Recorded(Err(error)) => report::is_unrecorded(&error),
-        }
-    }
-
-    fn is_published(&mut self, name: &Rc<str>, result: Result<Served, Stop>) {
-        let key = Key::Published(Rc::clone(name));
-        let resource = self.publishing.remove(name);
-        match result {
-            Err(stop) => {
-                let subject = Subject::Published(Rc::clone(name));
-                if let Stop::Fails(trouble) = &stop {
-                    let uid = self.published.uid(name);
-                    let record = self.report.published_fails(&subject, name, &uid, trouble, self.now);
-                    self.record_here(record);
-                }
-                self.is_done(&key, of_stop(&stop));
-            }
-            Ok(served) => {
-                self.is_done(&key, Done::Finished);
-                let Some(resource) = resource else { return };
-                let schema = Rc::clone(&served.schema);
-                let Some((is_news, [ends, begins])) = self.published.is_served(name, &resource, served) else {
-                    return self.queue.add(key, Class::First, None);
-                };
-                self.report.is_published(name, self.now);
-                if is_news {
-                    report::is_published(name, &schema);
-                }
-                if let Some(ends) = ends {
-                    self.end_route(ends);
-                }
-                if let Some(begins) = begins {
-                    self.begin_route(begins);
-                }
-                // It may need other claims, though it has the same schema.
-                self.export_is_due();
-            }
-        }
-    }
-
-    fn is_exported(&mut self, result: Result<Exported, Stop>) {
-        match result {
-            Ok(exported) => {
-                self.is_done(&Key::Export, Done::Finished);
-                let records = self
-                    .report
-                    .is_exported(&self.settings.export, &self.export_uid, &exported, self.now);
-                for record in records {
-                    self.outbox.request(Request::Record(Side::Export, record));
-                }
-            }
-            Err(stop) => {
-                if let Stop::Fails(trouble) = &stop {
-                    self.report.export_fails(&self.settings.export, trouble, self.now);
-                }
-                self.is_done(&Key::Export, of_stop(&stop));
-            }
-        }
-    }
-
-    fn is_synced(&mut self, primary: Primary, synced: Synced) {
-        let shard = primary.shard();
-        let route = self.published.route(primary.route);
-        let has_related = route.is_some_and(|route| !route.resource.related.is_empty());
-        if has_related && !synced.records.is_empty() {
-            self.objects.looks_again(&primary, self.now + AGAIN);
-        }
-        let again = self.objects.again(&primary, self.now).filter(|_| synced.result.is_ok());
-        for record in synced.records {
-            self.outbox.request(Request::Record(shard, record));
-        }
-        let done = match synced.result {
-            Ok(settled) => {
-                self.report.object_works(&primary, self.now);
-                match settled {
-                    Settled::Done(state, copy) => {
-                        if self.objects.is_settled(&primary, state, copy) {
-                            Done::Again
-                        } else {
-                            Done::Finished
-                        }
-                    }
-                    Settled::Later => Done::NotYet(LATER),
-                    Settled::Gone | Settled::Filtered | Settled::Waits => Done::Finished,
-                }
-            }
-            Err(stop) => {
-                self.objects.is_due(&primary);
-                if let Stop::Fails(trouble) = &stop
-                    && let Some(route) = self.published.route(primary.route)
-                {
-                    let record = self.report.object_fails(&primary, route, trouble, self.now);
-                    if let Some(record) = record {
-                        self.outbox.request(Request::Record(shard, record));
-                    }
-                }
-                of_stop(&stop)
-            }
-        };
-        let key = Key::Object(primary);
-        self.is_done(&key, done);
-        if let Some(again) = again {
-            self.queue.add_after(key, Class::Normal, again, self.now);
-        }
-    }
-
-    /// Something that was worked on is done.
-    fn is_done(&mut self, key: &Key, done: Done<Side>) {
-        let workspace = driver::queue::QueueKey::lot(key);
-        if let Some(running) = self.at_once.get_mut(&workspace) {
-            *running -= 1;
-            if *running == 0 {
-                self.at_once.remove(&workspace);
-            }
-        }
-        self.taken -= 1;
-        let jitter = self.random.f64();
-        self.queue.done(key, done, self.now, jitter);
-        // Its rules, or its workspace, may have gone meanwhile.
-        if let Key::Object(primary) = key
-            && !self.objects.has(primary)
-        {
-            self.queue.remove_where(|other| other == key);
-        }
     }
 
     /// An Event about a PublishedResource.
@@ -419,11 +295,19 @@ impl Agent {
         if self.taken >= AT_ONCE {
             return None;
         }
-        let (objects, published) = (&self.objects, &self.published);
+        let (objects, published, namespaces) = (&self.objects, &self.published, &self.namespaces);
         while self.queue.refill(self.now, |group, from| {
             match group {
                 Some(_) => objects.due(group, from.as_ref()),
-                None => published.names().map(Key::Published).chain([Key::Export]).collect(),
+                None => {
+                    let left = namespaces.names().map(Key::Namespace);
+                    published
+                        .names()
+                        .map(Key::Published)
+                        .chain([Key::Export])
+                        .chain(left)
+                        .collect()
+                }
             }
             .into_iter()
             .map(|key| (key, Class::Normal))
@@ -465,9 +349,20 @@ impl Agent {
             Key::Export => self.is_done(key, Done::Finished),
             Key::Object(primary) => {
                 let route = self.published.route(primary.route);
-                let (Some(route), Some(turn)) = (route, self.objects.turn(primary)) else {
+                let (Some(route), Some(mut turn)) = (route, self.objects.turn(primary)) else {
                     return self.is_done(key, Done::Finished);
                 };
+                let has_related = !route.resource.related.is_empty();
+                let may_place = turn.copy.is_none() || has_related;
+                if may_place && !self.namespaces.begin_placing(primary) {
+                    self.objects.is_due(primary);
+                    return self.is_done(key, Done::NotYet(LATER));
+                }
+                if has_related {
+                    let is_ending = self.objects.is_ending(primary);
+                    turn.uses = self.uses.turn(primary, is_ending);
+                    turn.uses.are_all_known = !is_ending || !self.objects.has_untried(primary);
+                }
                 let job = Job {
                     route: Rc::clone(route),
                     agent: Rc::clone(&self.settings.agent),
@@ -479,15 +374,15 @@ impl Agent {
                 self.report.counts_pass();
                 self.outbox.request(Request::Sync(primary.clone(), Box::new(job)));
             }
+            Key::Namespace(name) if self.objects.has_copy_in(name) => {
+                self.namespaces.is_used(name);
+                self.is_done(key, Done::Finished);
+            }
+            Key::Namespace(name) if self.namespaces.begin_clearing() => {
+                let agent = Rc::clone(&self.settings.agent);
+                self.outbox.request(Request::Clear(Rc::clone(name), agent));
+            }
+            Key::Namespace(_) => self.is_done(key, Done::NotYet(LATER)),
         }
-    }
-}
-
-/// What becomes of a key whose work has ended early.
-fn of_stop(stop: &Stop) -> Done<Side> {
-    match stop {
-        Stop::Fails(_) => Done::Retry(None),
-        Stop::Unreachable(side, _) => Done::Unreachable(*side),
-        Stop::Again => Done::Again,
     }
 }

@@ -1,6 +1,7 @@
 //! The objects that are synced: what is known of each primary and of its copy. Names and versions, no object.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
 use kube_lite::ObjectName;
@@ -8,7 +9,7 @@ use tokio::time::Instant;
 
 use super::watched::{Meant, Rule, is_meant};
 use crate::sides::{Group, Key, Primary, Side};
-use crate::turn::{Copied, Turn};
+use crate::turn::{Copied, OwnUses, Turn};
 
 /// What is known of an object in a workspace.
 #[derive(Debug, Default)]
@@ -38,6 +39,10 @@ struct Shown {
     workspace: u32,
     /// By which rules it is meant, by its own labels.
     meant: Meant,
+    /// Somebody has deleted it.
+    is_ending: bool,
+    /// It had its turn.
+    is_tried: bool,
     /// The list that is being read has named it.
     is_listed: bool,
 }
@@ -59,12 +64,15 @@ impl Objects {
     }
 
     /// A primary is there. It is due.
-    pub(super) fn is_there(&mut self, primary: &Primary, meant: Meant) {
+    pub(super) fn is_there(&mut self, primary: &Primary, meant: Meant, is_ending: bool) {
         let known = self.0.entry((primary.route, primary.name.clone())).or_default();
+        let is_tried = known.primary.as_ref().is_some_and(|shown| shown.is_tried);
         known.primary = Some(Shown {
             shard: primary.shard(),
             workspace: primary.workspace,
             meant,
+            is_ending,
+            is_tried,
             is_listed: true,
         });
         known.is_due = true;
@@ -179,6 +187,18 @@ impl Objects {
         unlisted.map(|((_, of), _)| of.clone()).collect()
     }
 
+    /// Whether a copy is in this namespace.
+    pub(super) fn has_copy_in(&self, namespace: &str) -> bool {
+        let mut copies = self.0.values().filter_map(|known| known.copy.as_ref());
+        copies.any(|copy| copy.name.namespace() == namespace)
+    }
+
+    /// The namespace of the copy of a primary.
+    pub(super) fn namespace_of_copy(&self, route: u32, of: &ObjectName) -> Option<Rc<str>> {
+        let copy = self.0.get(&(route, of.clone()))?.copy.as_ref()?;
+        Some(copy.name.namespace().into())
+    }
+
     /// Of which primary an object is the copy that has lost the marks that say so.
     pub(super) fn whose(&self, route: u32, copy: &ObjectName) -> Option<ObjectName> {
         let mut of_route = self.0.iter().filter(|((other, _), _)| *other == route);
@@ -200,7 +220,36 @@ impl Objects {
             copy: known.copy.clone(),
             state: known.state,
             settled: known.settled,
+            uses: OwnUses::default(),
         })
+    }
+
+    /// Somebody has deleted it.
+    pub(super) fn is_ending(&self, primary: &Primary) -> bool {
+        self.shown_as(primary).is_some_and(|shown| shown.is_ending)
+    }
+
+    /// It had its turn.
+    pub(super) fn is_tried(&mut self, primary: &Primary) {
+        if let Some(shown) = self.known(primary).and_then(|known| known.primary.as_mut()) {
+            shown.is_tried = true;
+        }
+    }
+
+    /// True if another primary of its workspace had no turn yet.
+    pub(super) fn has_untried(&self, primary: &Primary) -> bool {
+        self.0.iter().any(|((route, name), known)| {
+            let is_other = *route != primary.route || *name != primary.name;
+            let of_workspace = known
+                .primary
+                .as_ref()
+                .filter(|shown| shown.workspace == primary.workspace);
+            is_other && of_workspace.is_some_and(|shown| !shown.is_tried)
+        })
+    }
+
+    fn shown_as(&self, primary: &Primary) -> Option<&Shown> {
+        self.0.get(&(primary.route, primary.name.clone()))?.primary.as_ref()
     }
 
     /// What belongs to a primary may come until then, and nobody says so.
@@ -296,7 +345,7 @@ mod tests {
     fn a_copy_that_is_as_it_was_left_makes_nothing_due() {
         let mut objects = Objects::default();
         let web = primary("web", 0);
-        objects.is_there(&web, 0);
+        objects.is_there(&web, 0, false);
         assert_eq!(objects.turn(&web), Some(Turn::default()));
         assert!(!objects.is_settled(&web, 5, copy(10)));
         assert_eq!(objects.copy_is_there(1, &web.name, copy(10), 0), None);
@@ -318,15 +367,15 @@ mod tests {
     fn what_a_list_does_not_name_is_gone_at_that_shard_alone() {
         let mut objects = Objects::default();
         let (here, there) = (primary("here", 0), primary("there", 1));
-        objects.is_there(&here, 0);
-        objects.is_there(&there, 0);
+        objects.is_there(&here, 0, false);
+        objects.is_there(&there, 0, false);
         objects.begins(1, Side::Shard(0));
         assert_eq!(objects.is_complete(1, Side::Shard(0)), std::slice::from_ref(&here));
         objects.begins(1, Side::Shard(0));
-        objects.is_there(&here, 0);
+        objects.is_there(&here, 0, false);
         assert_eq!(objects.is_complete(1, Side::Shard(0)), []);
         // One that moves to another shard is not gone when the first one says so.
-        objects.is_there(&primary("here", 1), 0);
+        objects.is_there(&primary("here", 1), 0, false);
         objects.is_gone(&here);
         assert!(objects.has(&primary("here", 1)));
         assert_eq!(objects.len(), 2);
@@ -337,7 +386,7 @@ mod tests {
         let mut objects = Objects::default();
         let web = primary("web", 0);
         assert_eq!(objects.copy_is_there(1, &web.name, copy(3), 0), None);
-        objects.is_there(&web, 0);
+        objects.is_there(&web, 0, false);
         assert_eq!(objects.turn(&web).unwrap().copy, Some(copy(3)));
         assert_eq!(objects.whose(1, &copy(3).name), Some(web.name.clone()));
         objects.is_gone(&web);
@@ -356,9 +405,9 @@ mod tests {
             name: ObjectName::in_workspace("c2", "shop", "web"),
             ..web.clone()
         };
-        objects.is_there(&web, 0b01);
-        objects.is_there(&api, 0b10);
-        objects.is_there(&elsewhere, 0b01);
+        objects.is_there(&web, 0b01, false);
+        objects.is_there(&api, 0b10, false);
+        objects.is_there(&elsewhere, 0b01, false);
         objects.copy_is_there(1, &api.name, copy(1), 0b100);
         assert_eq!(objects.meant(1, 0, Some("c1")), std::slice::from_ref(&web));
         assert_eq!(objects.meant(1, 1, Some("c1")), std::slice::from_ref(&api));
@@ -376,7 +425,7 @@ mod tests {
         let mut objects = Objects::default();
         let all: Vec<Primary> = ["a", "b", "c"].iter().map(|name| primary(name, 0)).collect();
         for primary in &all {
-            objects.is_there(primary, 0);
+            objects.is_there(primary, 0, false);
         }
         objects.turn(&all[0]);
         let keys = |from: usize| -> Vec<Key> { all[from..].iter().cloned().map(Key::Object).collect() };

@@ -49,11 +49,7 @@ const CORRECT: &str =
 /// Makes the schema of a PublishedResource, and says at that which one it is.
 pub(crate) async fn publish(job: &PublishJob, service: &Cluster, at: &Cluster) -> Result<Served, Stop> {
     let resource = &*job.resource;
-    rules(resource).map_err(|words| Stop::because("reading the rules", words, CORRECT))?;
-    let crd = source::find(&resource.source, service).await?;
-    let projected =
-        project(&crd, resource).map_err(|error| Stop::because("making the schema", error.to_string(), CORRECT))?;
-    let served = served(&crd, &projected)?;
+    let (projected, served) = planned(resource, service).await?;
     ensure(&projected, &served.schema, &job.agent, at).await?;
     if resource.schema_name.as_deref() != Some(&*served.schema) {
         let body = json!({"status": {"resourceSchemaName": &*served.schema}}).to_string();
@@ -65,6 +61,16 @@ pub(crate) async fn publish(job: &PublishJob, service: &Cluster, at: &Cluster) -
             .map_err(|error| Stop::of(Side::Service, "writing the status of the PublishedResource", "", error))?;
     }
     Ok(served)
+}
+
+/// The schema that a PublishedResource gives, and the types at both ends. Writes nothing.
+pub(crate) async fn planned(resource: &PublishedResource, service: &Cluster) -> Result<(Projected, Served), Stop> {
+    rules(resource).map_err(|words| Stop::because("reading the rules", words, CORRECT))?;
+    let crd = source::find(&resource.source, service).await?;
+    let projected =
+        project(&crd, resource).map_err(|error| Stop::because("making the schema", error.to_string(), CORRECT))?;
+    let served = served(&crd, &projected)?;
+    Ok((projected, served))
 }
 
 /// The types at both ends.

@@ -10,13 +10,17 @@
 //! copy of another primary is never touched; what others change in a copy stays unless the primary changes it too; every
 //! write names what it has read.
 
+mod clearing;
 mod course;
 mod deletion;
+mod known;
+mod locating;
 mod placing;
 mod related;
 mod state;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
@@ -24,16 +28,18 @@ use bytes::Bytes;
 use kube_lite::{Cluster, Content, Error, ListRequest, NewStatus, ObjectName, OnlyWith, ResourceType, Scope};
 use serde_json::{Value, json};
 
+pub(crate) use self::clearing::{Cleared, clear};
+pub(crate) use self::known::Known;
 use self::state::States;
 use crate::apply::{self, WRITER};
 use crate::copy::{self, Terms};
 use crate::kcp::{self, parsed};
-use crate::keys::ObjectKey;
+use crate::keys::{AGENT_NAME, ObjectKey};
 use crate::lifecycle::{self, Propagation};
 use crate::route::Route;
 use crate::sides::{Primary, Side};
 use crate::trouble::Stop;
-use crate::turn::{Copied, Turn};
+use crate::turn::{Copied, Turn, Use};
 use driver::events::Record;
 
 /// What is to be done with an object.
@@ -71,6 +77,8 @@ pub(crate) struct Synced {
     pub(crate) result: Result<Settled, Stop>,
     /// What has happened, for people.
     pub(crate) records: Vec<Record>,
+    /// What belongs to it, if that is known.
+    pub(crate) uses: Option<BTreeSet<Use>>,
 }
 
 /// What to do about a rule that fails.
@@ -86,6 +94,11 @@ struct Pass<'a> {
     key: ObjectKey,
     now: SystemTime,
     records: RefCell<Vec<Record>>,
+    /// What belongs to it, once that is known.
+    uses: RefCell<Option<BTreeSet<Use>>>,
+    /// Something that belongs to it is not gone yet.
+    waits: Cell<bool>,
+    known: &'a Known,
 }
 
 /// Brings an object and its copy in sync.
@@ -94,6 +107,7 @@ pub(crate) async fn pass(
     primary: &Primary,
     shard: &Rc<Cluster>,
     service: &Rc<Cluster>,
+    known: &Known,
     clock: fn() -> Duration,
 ) -> Synced {
     let key = ObjectKey {
@@ -111,11 +125,20 @@ pub(crate) async fn pass(
         key,
         now: SystemTime::UNIX_EPOCH + clock(),
         records: RefCell::default(),
+        uses: RefCell::default(),
+        waits: Cell::default(),
+        known,
     };
     let result = pass.all().await;
+    let result = match result {
+        // Its end is no news to anybody.
+        Ok(Settled::Done(..)) if pass.waits.get() => Ok(Settled::Later),
+        other => other,
+    };
     Synced {
         result,
         records: pass.records.into_inner(),
+        uses: pass.uses.into_inner(),
     }
 }
 
@@ -155,15 +178,21 @@ impl Pass<'_> {
     }
 
     async fn workspace_path(&self) -> Result<String, Stop> {
+        let workspace = self.primary.name.workspace();
+        if let Some(known) = self.known.path(workspace) {
+            return Ok(known);
+        }
         let name = ObjectName::in_workspace(self.primary.name.workspace(), "", "cluster");
         let found = self.shard.get(&kcp::logical_clusters(), &name, Content::Metadata).await;
         let stop = |error| Stop::of(self.primary.shard(), "reading the path of the workspace", "", error);
         let found = found.and_then(|found| parsed::<Value>(&found)).map_err(stop)?;
-        let path = found["metadata"]["annotations"][kcp::PATH].as_str();
-        path.map(str::to_owned).ok_or_else(|| {
+        let Some(path) = found["metadata"]["annotations"][kcp::PATH].as_str() else {
             let words = "the LogicalCluster of the workspace has no annotation kcp.io/path";
-            Stop::because("reading the path of the workspace", words, "it is tried again")
-        })
+            let doing = "reading the path of the workspace";
+            return Err(Stop::because(doing, words, "it is tried again"));
+        };
+        self.known.is_path(workspace, path);
+        Ok(path.to_owned())
     }
 
     /// The object has our finalizer from now on, so that it does not go without its copy.
@@ -206,7 +235,7 @@ impl Pass<'_> {
         let mut all = self.list(local, labels.join(",")).await?;
         // Names of clusters may be the same in two kcps: each agent has its own copies.
         if all.len() > 1 {
-            all.retain(|copy| copy["metadata"]["labels"][crate::keys::AGENT_NAME] == *self.job.agent);
+            all.retain(|copy| copy["metadata"]["labels"][AGENT_NAME] == *self.job.agent);
         }
         if all.len() > 1 {
             let names: Vec<String> = all.iter().map(|copy| format!("{:?}", name_of(copy))).collect();
@@ -379,14 +408,23 @@ impl Pass<'_> {
     }
 }
 
-/// Creates an object, and its namespace if that is missing. Gives its metadata.
-async fn create(server: &Cluster, resource: &ResourceType, name: &ObjectName, object: &Value) -> Result<Bytes, Error> {
+/// Creates an object, and its namespace if that is missing. Gives its metadata. On the service cluster, the namespace has
+/// the label of the agent that has made it; in workspaces nobody has to know about that.
+async fn create(
+    (server, agent): (&Cluster, Option<&str>),
+    resource: &ResourceType,
+    name: &ObjectName,
+    object: &Value,
+) -> Result<Bytes, Error> {
     let body = Bytes::from(object.to_string());
     match server.create(resource, name, body.clone()).await {
         Err(error) if error.missing_namespace().is_some() => {}
         other => return other,
     }
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name.namespace()}});
+    let mut namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name.namespace()}});
+    if let Some(agent) = agent {
+        namespace["metadata"]["labels"] = json!({ AGENT_NAME: agent });
+    }
     let of_namespace = ObjectName::in_workspace(name.workspace(), "", name.namespace());
     let namespaces = ResourceType::namespaces();
     let made = server.create(&namespaces, &of_namespace, namespace.to_string().into());

@@ -54,7 +54,8 @@ impl Pass<'_> {
     /// Creates the copy. `None` if something else has its name.
     async fn create(&self, at: &ObjectName, copy: &Value) -> Result<Option<Value>, Stop> {
         let stop = |error| Stop::of(Side::Service, "creating the copy", format!("{at:?}"), error);
-        match create(self.service, self.route.local(), at, copy).await {
+        let service = (&**self.service, Some(&*self.job.agent));
+        match create(service, self.route.local(), at, copy).await {
             Ok(created) => parsed(&created).map(Some).map_err(stop),
             Err(error) if error.is_already_there() => Ok(None),
             Err(error) => Err(stop(error)),

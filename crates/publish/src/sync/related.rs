@@ -3,91 +3,85 @@
 //! Promises: an object at the side of its origin is never deleted, and changed only by our finalizer; one that is not there
 //! yet is no error; what another side has more than the origin stays.
 
-use std::fmt::Write as _;
-use std::rc::Rc;
+use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use kube_lite::discovery::{Served, ServedResource, discover, discover_in};
-use kube_lite::{Cluster, Content, NewStatus, ObjectName, OnlyWith, ResourceType};
+use kube_lite::{NewStatus, ObjectName, OnlyWith};
 use serde_json::{Value, json};
 
+use super::locating::{CORRECT, End};
 use super::state::States;
-use super::{Pass, create, delete, name_of};
+use super::{Pass, create, delete};
 use crate::apply::WRITER;
 use crate::copy::{self, Terms};
 use crate::kcp::parsed;
 use crate::keys::{RELATED_PREFIX, state_key, state_key_of_kind};
-use crate::kinds::{Locator, Origin, Related, SelectorLocator, StatusSync, TypeOf};
-use crate::labels::{Operator, Selector};
+use crate::kinds::{Origin, Related, StatusSync};
 use crate::lifecycle::{self, Propagation};
 use crate::naming::CopyName;
-use crate::related::{Both, Names, other};
+use crate::related::Both;
 use crate::sides::Side;
 use crate::trouble::Stop;
+use crate::turn::Use;
 
-/// What to do about a related resource that cannot be found out.
-const CORRECT: &str =
-    "correct spec.related of the PublishedResource, or the object; it is tried at once when either changes";
-
-/// One end of a related object.
-struct End<'a> {
-    side: Side,
-    server: &'a Rc<Cluster>,
-    /// The workspace; empty on the service cluster.
-    workspace: &'a str,
-    served: ServedResource,
-}
-
-impl End<'_> {
-    fn name(&self, namespace: &str, name: &str) -> ObjectName {
-        let namespace = if self.served.resource.namespaced { namespace } else { "" };
-        ObjectName::in_workspace(self.workspace, namespace, name)
-    }
-
-    fn stop(&self, doing: &'static str, name: &ObjectName, error: kube_lite::Error) -> Stop {
-        let object = format!("{} {name:?}", self.served.resource.kind);
-        Stop::of(self.side, doing, object, error)
-    }
-
-    async fn get(&self, name: &ObjectName) -> Result<Option<Value>, Stop> {
-        const DOING: &str = "reading a related object";
-        match self.server.get(&self.served.resource, name, Content::Full).await {
-            Ok(found) => parsed(&found).map(Some).map_err(|error| self.stop(DOING, name, error)),
-            Err(error) if error.proves_absent(&name.name) => Ok(None),
-            Err(error) => Err(self.stop(DOING, name, error)),
-        }
-    }
-}
+/// What is to be deleted or let go with a primary: an object at its origin, and at the other end.
+type Pair = (ObjectName, ObjectName);
 
 impl Pass<'_> {
     /// Brings what is related to a primary in sync.
     pub(super) async fn relate(&self, object: &Value, copy: &Value) -> Result<(), Stop> {
         let both = self.both(object, copy);
+        let mut uses = BTreeSet::new();
         for related in &self.route.resource.related {
             let ends = self.ends(related).await?;
             let pairs = self.pairs(related, &both, &ends).await?;
-            for (index, (origin, there)) in pairs.iter().enumerate() {
-                self.bring_related(related, &ends, origin, there).await?;
+            for (index, pair) in pairs.iter().enumerate() {
+                let is_used = self.bring_related(related, &ends, pair).await?;
+                if is_used && related.ends_with_primary() {
+                    uses.extend(used(&ends, pair));
+                }
                 if related.origin == Origin::Service {
-                    self.point_to(object, related, &ends[1], there, index).await?;
+                    self.point_to(object, related, &ends[1], &pair.1, index).await?;
                 }
             }
         }
+        self.uses.replace(Some(uses));
         Ok(())
     }
 
-    /// Takes away what goes with the primary. True if all of it is gone.
+    /// Takes away what goes with the primary, and no other primary has. True if all of it is gone.
     pub(super) async fn clean_up(&self, object: &Value, copy: &Value) -> Result<bool, Stop> {
         let both = self.both(object, copy);
-        let mut is_gone = true;
+        let (mut all, mut uses) = (Vec::new(), BTreeSet::new());
         let related = self.route.resource.related.iter();
         for related in related.filter(|related| related.ends_with_primary()) {
             let ends = self.ends(related).await?;
-            for (origin, there) in self.pairs(related, &both, &ends).await? {
-                is_gone &= self.end_related(&ends, &origin, &there).await?;
+            let pairs = self.pairs(related, &both, &ends).await?;
+            uses.extend(pairs.iter().flat_map(|pair| used(&ends, pair)));
+            all.push((ends, pairs));
+        }
+        let own = &self.job.turn.uses;
+        let is_known = uses.is_subset(&own.known);
+        self.uses.replace(Some(uses));
+        if !is_known {
+            // Whether others have it too is known at the next turn.
+            return Err(Stop::Again);
+        }
+        if !own.are_all_known {
+            return Ok(false);
+        }
+        let mut is_gone = true;
+        for (ends, pairs) in &all {
+            for pair in pairs {
+                is_gone &= self.end_related(ends, pair).await?;
             }
         }
         Ok(is_gone)
+    }
+
+    /// Another primary has this too.
+    fn is_shared(&self, end: &End<'_>, name: &ObjectName) -> bool {
+        self.job.turn.uses.shared.contains(&end.used(name))
     }
 
     fn both<'b>(&'b self, object: &'b Value, copy: &'b Value) -> Both<'b> {
@@ -100,137 +94,23 @@ impl Pass<'_> {
         }
     }
 
-    /// The end of the origin, and the other one.
-    async fn ends(&self, related: &Related) -> Result<[End<'_>; 2], Stop> {
-        let end = async |at: Origin| {
-            let (side, server, workspace) = match at {
-                Origin::Kcp => (self.primary.shard(), self.shard, self.primary.name.workspace()),
-                Origin::Service => (Side::Service, self.service, ""),
-            };
-            let type_of = related.type_on(at);
-            let asked = (type_of.group.clone(), type_of.version.clone());
-            let answer = if workspace.is_empty() {
-                discover(server, &asked).await
-            } else {
-                discover_in(server, workspace, &asked).await
-            };
-            let answer = answer.map_err(|error| Stop::of(side, "finding a related type", &type_of.resource, error))?;
-            let found = match answer {
-                Served::Resources(resources) => resources.get(&*type_of.resource).cloned(),
-                Served::NotServed => None,
-            };
-            let found = found.ok_or_else(|| unknown(&type_of, at))?;
-            Ok::<_, Stop>(End {
-                side,
-                server,
-                workspace,
-                served: found,
-            })
-        };
-        Ok([end(related.origin).await?, end(other(related.origin)).await?])
-    }
-
-    /// The names of the objects at both ends, in the order of those at the origin.
-    async fn pairs(
-        &self,
-        related: &Related,
-        both: &Both<'_>,
-        ends: &[End<'_>; 2],
-    ) -> Result<Vec<(ObjectName, ObjectName)>, Stop> {
-        let wrong = |words: String| {
-            let words = format!("spec.related {:?}: {words}", related.identifier);
-            Stop::because("finding related objects", words, CORRECT)
-        };
-        let [origin, there] = ends;
-        let namespaces = match &related.namespace {
-            None if !origin.served.resource.namespaced && !there.served.resource.namespaced => {
-                vec![Names::default()]
-            }
-            None => vec![both.own_namespaces(related.origin).map_err(wrong)?],
-            Some(locator) => {
-                let namespaces = ResourceType::namespaces();
-                self.names(related, locator, both, origin, (&namespaces, "")).await?
-            }
-        };
-        let mut pairs = Vec::new();
-        for (from, to) in namespaces {
-            let of_namespace = (&origin.served.resource, &*from);
-            for (name, called) in self.names(related, &related.object, both, origin, of_namespace).await? {
-                pairs.push((origin.name(&from, &name), there.name(&to, &called)));
-            }
-        }
-        pairs.sort();
-        Ok(pairs)
-    }
-
-    async fn names(
-        &self,
-        related: &Related,
-        locator: &Locator,
-        both: &Both<'_>,
-        origin: &End<'_>,
-        (resource, namespace): (&ResourceType, &str),
-    ) -> Result<Vec<Names>, Stop> {
-        let wrong = |words: String| {
-            let words = format!("spec.related {:?}: {words}", related.identifier);
-            Stop::because("finding related objects", words, CORRECT)
-        };
-        match locator {
-            Locator::Reference(place) => both.referenced(place, related.origin).map_err(wrong),
-            Locator::Template(template) => both.rendered(template, related.origin).map_err(wrong),
-            Locator::Selector(locator) => {
-                let selector = both.selector(locator).map_err(wrong)?;
-                let found = self.list_related(origin, resource, namespace, &selector).await?;
-                let is_namespace = resource.is("", "namespaces");
-                let names = found.iter().map(|found| rewritten(both, locator, found, is_namespace));
-                names.collect::<Result<_, _>>().map_err(wrong)
-            }
-        }
-    }
-
-    /// The objects with these labels at one end.
-    async fn list_related(
-        &self,
-        at: &End<'_>,
-        resource: &ResourceType,
-        namespace: &str,
-        selector: &Selector,
-    ) -> Result<Vec<Value>, Stop> {
-        let mut path = kube_lite::group_version_path(&resource.group, &resource.version);
-        if resource.namespaced && !namespace.is_empty() {
-            let _ = write!(path, "/namespaces/{namespace}");
-        }
-        let _ = write!(
-            path,
-            "/{}?labelSelector={}",
-            resource.resource,
-            encoded(&text_of(selector))
-        );
-        let answer = if at.workspace.is_empty() {
-            at.server.get_path(&path).await
-        } else {
-            at.server.get_path_in(at.workspace, &path).await
-        };
-        let list = answer.and_then(|answer| parsed::<Value>(&answer));
-        let list = list.map_err(|error| Stop::of(at.side, "listing related objects", &resource.resource, error))?;
-        Ok(list["items"].as_array().cloned().unwrap_or_default())
-    }
-
-    /// Brings one object in sync.
+    /// Brings one object in sync. False if it is not there, or going.
     async fn bring_related(
         &self,
         related: &Related,
-        [origin, there]: &[End<'_>; 2],
-        from: &ObjectName,
-        to: &ObjectName,
-    ) -> Result<(), Stop> {
+        ends: &[End<'_>; 2],
+        pair @ (from, to): &Pair,
+    ) -> Result<bool, Stop> {
+        let [origin, there] = ends;
         let Some(mut source) = origin.get(from).await? else {
-            return Ok(());
+            return Ok(false);
         };
         if related.origin == Origin::Kcp {
             if lifecycle::is_in_deletion(&source) {
-                self.end_related_of(&source, origin, there, to).await?;
-                return Ok(());
+                let is_over = self.end_related_of(&source, ends, pair).await?;
+                let waits = !is_over || self.is_shared(origin, from);
+                self.waits.set(self.waits.get() || waits);
+                return Ok(false);
             }
             if let Some(patch) = lifecycle::add_finalizer(&source) {
                 let body = Bytes::from(patch.to_string());
@@ -242,7 +122,7 @@ impl Pass<'_> {
         let rules = self.route.related_rules(&related.identifier);
         let found = there.get(to).await?;
         if found.as_ref().is_some_and(lifecycle::is_in_deletion) {
-            return Ok(());
+            return Ok(true);
         }
         let planned = found.clone().unwrap_or_else(|| self.planned(&source, there, to));
         let mutated = rules.spec(source.clone(), &planned, self.now);
@@ -255,7 +135,7 @@ impl Pass<'_> {
         if related.status == StatusSync::On {
             self.sync_status(&source, &object, there, to).await?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// What an object would be at the other end.
@@ -285,7 +165,8 @@ impl Pass<'_> {
         from: &ObjectName,
     ) -> Result<Value, Stop> {
         let planned = self.planned(source, there, to);
-        let created = create(there.server, &there.served.resource, to, &planned).await;
+        let agent = (there.side == Side::Service).then_some(&*self.job.agent);
+        let created = create((there.server, agent), &there.served.resource, to, &planned).await;
         if let Err(error) = created {
             if error.is_already_there() {
                 return Err(Stop::Again);
@@ -352,38 +233,33 @@ impl Pass<'_> {
             .map_err(|error| there.stop("writing the status of", to, error))
     }
 
-    /// The object at the other end goes, and then our finalizer at the origin. True if both are gone.
-    async fn end_related(
-        &self,
-        [origin, there]: &[End<'_>; 2],
-        from: &ObjectName,
-        to: &ObjectName,
-    ) -> Result<bool, Stop> {
-        match origin.get(from).await? {
-            Some(source) => self.end_related_of(&source, origin, there, to).await,
-            None => self.delete_related(there, to).await,
+    /// The object at the other end goes, and then our finalizer at the origin. True if both are gone, or stay since another
+    /// primary has them.
+    async fn end_related(&self, ends: &[End<'_>; 2], pair @ (from, to): &Pair) -> Result<bool, Stop> {
+        match ends[0].get(from).await? {
+            Some(source) => self.end_related_of(&source, ends, pair).await,
+            None if self.is_shared(&ends[1], to) => Ok(true),
+            None => self.delete_related(&ends[1], to).await,
         }
     }
 
     async fn end_related_of(
         &self,
         source: &Value,
-        origin: &End<'_>,
-        there: &End<'_>,
-        to: &ObjectName,
+        [origin, there]: &[End<'_>; 2],
+        (from, to): &Pair,
     ) -> Result<bool, Stop> {
-        if !self.delete_related(there, to).await? {
+        if !self.is_shared(there, to) && !self.delete_related(there, to).await? {
             return Ok(false);
         }
-        let name = name_of(source);
-        let name = origin.name(name.namespace(), &name.name);
-        let patch = lifecycle::remove_finalizer(source).filter(|_| origin.side != Side::Service);
+        let is_ours = origin.side != Side::Service && !self.is_shared(origin, from);
+        let patch = lifecycle::remove_finalizer(source).filter(|_| is_ours);
         if let Some(patch) = patch {
             let body = Bytes::from(patch.to_string());
-            match origin.server.merge_patch(&origin.served.resource, &name, body).await {
+            match origin.server.merge_patch(&origin.served.resource, from, body).await {
                 Ok(_) => {}
-                Err(error) if error.proves_absent(&name.name) => {}
-                Err(error) => return Err(origin.stop("removing the finalizer from", &name, error)),
+                Err(error) if error.proves_absent(&from.name) => {}
+                Err(error) => return Err(origin.stop("removing the finalizer from", from, error)),
             }
         }
         Ok(true)
@@ -437,23 +313,9 @@ impl Pass<'_> {
     }
 }
 
-fn rewritten(both: &Both<'_>, locator: &SelectorLocator, found: &Value, is_namespace: bool) -> Result<Names, String> {
-    let name = found["metadata"]["name"].as_str().unwrap_or_default();
-    let object = if is_namespace { &Value::Null } else { found };
-    Ok((name.to_owned(), both.rewritten(locator, name, object)?))
-}
-
-fn unknown(type_of: &TypeOf, at: Origin) -> Stop {
-    let TypeOf {
-        group,
-        version,
-        resource,
-    } = type_of;
-    let side = at.name();
-    let words = format!("the side {side} does not serve {resource} of {group}/{version}");
-    let advice =
-        "the consumer has to accept the claim for it, and the service cluster to have it; or correct spec.related";
-    Stop::because("finding a related type", words, advice)
+/// What a primary has of a pair.
+fn used([origin, there]: &[End<'_>; 2], (from, to): &Pair) -> [Use; 2] {
+    [origin.used(from), there.used(to)]
 }
 
 /// Related objects have no marks of ours.
@@ -465,59 +327,5 @@ fn terms(there: &End<'_>) -> Terms<'static> {
         } else {
             &[]
         },
-    }
-}
-
-/// A selector as a query has it.
-fn text_of(selector: &Selector) -> String {
-    let labels = selector.labels.iter().map(|(key, value)| format!("{key}={value}"));
-    let expressions = selector.expressions.iter().map(|expression| {
-        let (key, values) = (&expression.key, expression.values.join(","));
-        match expression.operator {
-            Operator::In => format!("{key} in ({values})"),
-            Operator::NotIn => format!("{key} notin ({values})"),
-            Operator::Exists => key.clone(),
-            Operator::DoesNotExist => format!("!{key}"),
-        }
-    });
-    labels.chain(expressions).collect::<Vec<_>>().join(",")
-}
-
-/// As a part of a URL's query.
-fn encoded(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~/".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::labels::Expression;
-
-    #[test]
-    fn a_selector_is_a_query() {
-        let expression = |operator, values: &[&str]| Expression {
-            key: "e".to_owned(),
-            operator,
-            values: values.iter().map(|value| (*value).to_owned()).collect(),
-        };
-        let selector = Selector {
-            labels: [("a/b".to_owned(), "c".to_owned())].into(),
-            expressions: vec![
-                expression(Operator::In, &["x", "y"]),
-                expression(Operator::NotIn, &["z"]),
-                expression(Operator::Exists, &[]),
-                expression(Operator::DoesNotExist, &[]),
-            ],
-        };
-        assert_eq!(text_of(&selector), "a/b=c,e in (x,y),e notin (z),e,!e");
-        assert_eq!(encoded("a/b=c,e in (x)"), "a/b%3Dc%2Ce%20in%20%28x%29");
     }
 }

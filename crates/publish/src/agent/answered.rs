@@ -1,0 +1,180 @@
+//! What has come of the work, and what is done next because of that.
+
+use std::rc::Rc;
+
+use driver::queue::{Class, Done};
+
+use super::border::{Answer, Request};
+use super::namespaces;
+use super::report::{self, Subject};
+use super::{AGAIN, Agent, LATER};
+use crate::publishing::Exported;
+use crate::route::Served;
+use crate::sides::{Key, Primary, Side};
+use crate::sync::{Cleared, Settled, Synced};
+use crate::trouble::Stop;
+
+impl Agent {
+    pub(super) fn answered(&mut self, answer: Answer) {
+        match answer {
+            Answer::Published(name, result) => self.is_published(&name, result),
+            Answer::Exported(result) => self.is_exported(result),
+            Answer::Synced(primary, synced) => self.is_synced(primary, synced),
+            Answer::Cleared(name, result) => self.is_cleared(&name, result),
+            Answer::Recorded(Ok(())) => {}
+            Answer::Recorded(Err(error)) => report::is_unrecorded(&error),
+        }
+    }
+
+    fn is_published(&mut self, name: &Rc<str>, result: Result<Served, Stop>) {
+        let key = Key::Published(Rc::clone(name));
+        let resource = self.publishing.remove(name);
+        match result {
+            Err(stop) => {
+                let subject = Subject::Published(Rc::clone(name));
+                if let Stop::Fails(trouble) = &stop {
+                    let uid = self.published.uid(name);
+                    let record = self.report.published_fails(&subject, name, &uid, trouble, self.now);
+                    self.record_here(record);
+                }
+                self.is_done(&key, of_stop(&stop));
+            }
+            Ok(served) => {
+                self.is_done(&key, Done::Finished);
+                let Some(resource) = resource else { return };
+                let schema = Rc::clone(&served.schema);
+                let Some((is_news, [ends, begins])) = self.published.is_served(name, &resource, served) else {
+                    return self.queue.add(key, Class::First, None);
+                };
+                self.report.is_published(name, self.now);
+                if is_news {
+                    report::is_published(name, &schema);
+                }
+                if let Some(ends) = ends {
+                    self.end_route(ends);
+                }
+                if let Some(begins) = begins {
+                    self.begin_route(begins);
+                }
+                // It may need other claims, though it has the same schema.
+                self.export_is_due();
+            }
+        }
+    }
+
+    fn is_exported(&mut self, result: Result<Exported, Stop>) {
+        match result {
+            Ok(exported) => {
+                self.is_done(&Key::Export, Done::Finished);
+                let records = self
+                    .report
+                    .is_exported(&self.settings.export, &self.export_uid, &exported, self.now);
+                for record in records {
+                    self.outbox.request(Request::Record(Side::Export, record));
+                }
+            }
+            Err(stop) => {
+                if let Stop::Fails(trouble) = &stop {
+                    self.report.export_fails(&self.settings.export, trouble, self.now);
+                }
+                self.is_done(&Key::Export, of_stop(&stop));
+            }
+        }
+    }
+
+    fn is_synced(&mut self, primary: Primary, synced: Synced) {
+        let shard = primary.shard();
+        self.namespaces.is_placed(&primary);
+        self.objects.is_tried(&primary);
+        if let Some(uses) = synced.uses {
+            self.uses.are(&primary, uses);
+        }
+        let route = self.published.route(primary.route);
+        let has_related = route.is_some_and(|route| !route.resource.related.is_empty());
+        if has_related && !synced.records.is_empty() {
+            self.objects.looks_again(&primary, self.now + AGAIN);
+        }
+        let again = self.objects.again(&primary, self.now).filter(|_| synced.result.is_ok());
+        for record in synced.records {
+            self.outbox.request(Request::Record(shard, record));
+        }
+        let done = match synced.result {
+            Ok(settled) => {
+                self.report.object_works(&primary, self.now);
+                match settled {
+                    Settled::Done(state, copy) => {
+                        if self.objects.is_settled(&primary, state, copy) {
+                            Done::Again
+                        } else {
+                            Done::Finished
+                        }
+                    }
+                    Settled::Later => Done::NotYet(LATER),
+                    Settled::Gone | Settled::Filtered | Settled::Waits => Done::Finished,
+                }
+            }
+            Err(stop) => {
+                self.objects.is_due(&primary);
+                if let Stop::Fails(trouble) = &stop
+                    && let Some(route) = self.published.route(primary.route)
+                {
+                    let record = self.report.object_fails(&primary, route, trouble, self.now);
+                    if let Some(record) = record {
+                        self.outbox.request(Request::Record(shard, record));
+                    }
+                }
+                of_stop(&stop)
+            }
+        };
+        let key = Key::Object(primary);
+        self.is_done(&key, done);
+        if let Some(again) = again {
+            self.queue.add_after(key, Class::Normal, again, self.now);
+        }
+    }
+
+    /// Something that was worked on is done.
+    pub(super) fn is_done(&mut self, key: &Key, done: Done<Side>) {
+        let workspace = driver::queue::QueueKey::lot(key);
+        if let Some(running) = self.at_once.get_mut(&workspace) {
+            *running -= 1;
+            if *running == 0 {
+                self.at_once.remove(&workspace);
+            }
+        }
+        self.taken -= 1;
+        let jitter = self.random.f64();
+        self.queue.done(key, done, self.now, jitter);
+        // Its rules, or its workspace, may have gone meanwhile.
+        if let Key::Object(primary) = key
+            && !self.objects.has(primary)
+        {
+            self.queue.remove_where(|other| other == key);
+        }
+    }
+
+    fn is_cleared(&mut self, name: &Rc<str>, result: Result<Cleared, Stop>) {
+        let result = result.map(|cleared| {
+            namespaces::report(name, &cleared);
+            self.namespaces.is_cleared(name, &cleared)
+        });
+        let done = match result {
+            Ok(None) => Done::Finished,
+            Ok(Some(later)) => Done::NotYet(later),
+            Err(stop) => {
+                self.namespaces.is_not_cleared();
+                of_stop(&stop)
+            }
+        };
+        self.is_done(&Key::Namespace(Rc::clone(name)), done);
+    }
+}
+
+/// What becomes of a key whose work has ended early.
+fn of_stop(stop: &Stop) -> Done<Side> {
+    match stop {
+        Stop::Fails(_) => Done::Retry(None),
+        Stop::Unreachable(side, _) => Done::Unreachable(*side),
+        Stop::Again => Done::Again,
+    }
+}

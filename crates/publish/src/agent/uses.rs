@@ -1,0 +1,136 @@
+//! What belongs to primaries, so that what several of them have goes with the last one.
+//!
+//! Promises: a primary that is being deleted counts no more from its turn on, so that of several that end at once the last
+//! one cleans up.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::sides::Primary;
+use crate::turn::{OwnUses, Use};
+
+/// See the module's doc.
+#[derive(Debug, Default)]
+pub(super) struct Uses {
+    of: BTreeMap<Primary, One>,
+    /// How many primaries have something, apart from those that are being deleted.
+    counts: BTreeMap<Use, usize>,
+}
+
+#[derive(Debug)]
+struct One {
+    all: BTreeSet<Use>,
+    counts: bool,
+}
+
+impl Uses {
+    /// It is the turn of a primary.
+    pub(super) fn turn(&mut self, primary: &Primary, is_ending: bool) -> OwnUses {
+        if is_ending {
+            self.release(primary);
+        }
+        let Some(one) = self.of.get(primary) else {
+            return OwnUses::default();
+        };
+        let own = usize::from(one.counts);
+        let is_shared = |used: &&Use| self.counts.get(used).is_some_and(|count| *count > own);
+        OwnUses {
+            shared: one.all.iter().filter(is_shared).copied().collect(),
+            known: one.all.clone(),
+            are_all_known: true,
+        }
+    }
+
+    /// This belongs to a primary, and nothing else.
+    pub(super) fn are(&mut self, primary: &Primary, all: BTreeSet<Use>) {
+        let counts = self.of.get(primary).is_none_or(|one| one.counts);
+        self.release(primary);
+        if counts {
+            for used in &all {
+                *self.counts.entry(*used).or_default() += 1;
+            }
+        }
+        self.of.insert(primary.clone(), One { all, counts });
+    }
+
+    /// A primary is there no longer.
+    pub(super) fn are_over(&mut self, primary: &Primary) {
+        self.release(primary);
+        self.of.remove(primary);
+    }
+
+    fn release(&mut self, primary: &Primary) {
+        let Some(one) = self.of.get_mut(primary).filter(|one| one.counts) else {
+            return;
+        };
+        one.counts = false;
+        for used in &one.all {
+            if let Some(count) = self.counts.get_mut(used) {
+                *count -= 1;
+                if *count == 0 {
+                    self.counts.remove(used);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube_lite::ObjectName;
+
+    use super::*;
+    use crate::sides::Side;
+
+    fn primary(name: &str) -> Primary {
+        Primary {
+            route: 1,
+            workspace: 7,
+            sides: [Side::Service, Side::Shard(0)],
+            name: ObjectName::in_workspace("c1", "shop", name),
+        }
+    }
+
+    fn set(all: &[Use]) -> BTreeSet<Use> {
+        all.iter().copied().collect()
+    }
+
+    #[test]
+    fn the_last_of_those_that_have_something_knows_that_it_is_the_last() {
+        let mut uses = Uses::default();
+        let (web, api, old) = (primary("web"), primary("api"), primary("old"));
+        uses.are(&web, set(&[1, 2]));
+        uses.are(&api, set(&[2, 3]));
+        uses.are(&old, set(&[3]));
+        let shared = |uses: &mut Uses, primary: &Primary, is_ending| uses.turn(primary, is_ending).shared;
+        assert_eq!(shared(&mut uses, &web, false), set(&[2]));
+        assert_eq!(shared(&mut uses, &api, false), set(&[2, 3]));
+        // All end at once: each turn begins before the one before has ended.
+        assert_eq!(shared(&mut uses, &web, true), set(&[2]));
+        assert_eq!(shared(&mut uses, &api, true), set(&[3]));
+        assert_eq!(shared(&mut uses, &old, true), set(&[]));
+        // And comes again.
+        assert_eq!(shared(&mut uses, &web, true), set(&[]));
+        uses.are(&web, set(&[1, 2, 3]));
+        assert_eq!(shared(&mut uses, &api, true), set(&[]));
+        for primary in [&web, &api, &old] {
+            uses.are_over(primary);
+        }
+        assert!(uses.of.is_empty() && uses.counts.is_empty());
+    }
+
+    #[test]
+    fn what_a_primary_has_no_longer_is_not_shared() {
+        let mut uses = Uses::default();
+        let (web, api) = (primary("web"), primary("api"));
+        assert_eq!(uses.turn(&web, false), OwnUses::default());
+        uses.are(&web, set(&[1, 2]));
+        uses.are(&web, set(&[1, 2]));
+        uses.are(&api, set(&[1, 2]));
+        uses.are(&api, set(&[2]));
+        let turn = uses.turn(&web, false);
+        assert_eq!((turn.known, turn.shared), (set(&[1, 2]), set(&[2])));
+        uses.are_over(&api);
+        assert_eq!(uses.turn(&web, false).shared, set(&[]));
+        assert_eq!(uses.counts, [(1, 1), (2, 1)].into());
+    }
+}

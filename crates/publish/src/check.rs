@@ -1,0 +1,369 @@
+//! `publish check`: whether the role would work with these settings, point by point. It changes nothing.
+
+use std::fmt::{self, Display};
+use std::rc::Rc;
+
+use driver::logger;
+use driver::points::{Points, Verdict};
+use kube_lite::access::{self, Renewed};
+use kube_lite::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
+use serde_json::{Value, json};
+
+use crate::kcp::{self, Binding, EndpointSlice, Export, parsed};
+use crate::kinds::{self, PublishedResource};
+use crate::publishing;
+use crate::run::{self, Settings};
+use crate::servers::Kcp;
+use crate::sides::Place;
+use crate::start::{self, Found};
+use crate::trouble::Stop;
+
+/// What a point is about.
+#[derive(Clone, Debug)]
+pub enum Where {
+    /// The service cluster.
+    Service,
+    /// The workspace of the slice or the export.
+    Kcp,
+    /// A virtual workspace.
+    Shard(Rc<str>),
+    /// A PublishedResource.
+    Published(Rc<str>),
+}
+
+impl Display for Where {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Service => f.write_str("service cluster"),
+            Self::Kcp => f.write_str("kcp"),
+            Self::Shard(url) => f.write_str(url),
+            Self::Published(name) => write!(f, "PublishedResource {name}"),
+        }
+    }
+}
+
+const ON_SERVICE: &str = "allow the agent's user this on the service cluster: manifests/publish/config has the rules";
+const IN_KCP: &str = "allow the agent's user this in the workspace of the export: manifests/publish/kcp has the rules";
+const OF_TYPE: &str = "allow the agent's user this: docs/publish.md has the verbs that each published type needs";
+
+/// Checks whether the role would work with these settings.
+pub async fn check(settings: &Settings) -> Points<Where> {
+    let mut points = Points::default();
+    match opened(settings) {
+        Ok((kcp, service, workspace)) => {
+            let check = Check {
+                settings,
+                kcp,
+                service: Rc::new(service),
+            };
+            check.all(workspace, &mut points).await;
+        }
+        Err(error) => points.add(None, "kubeconfig", Verdict::Wrong, error, ""),
+    }
+    points
+}
+
+fn opened(settings: &Settings) -> Result<(Kcp, Cluster, String), String> {
+    let of_kcp = access::load("kcp", &settings.kcp, &Renewed::default()).map_err(|error| error.to_string())?;
+    let workspace = start::workspace_of(&of_kcp.config.cluster_url).map_err(|error| error.to_string())?;
+    let (source, user_agent) = (settings.kcp.clone(), settings.user_agent.clone());
+    let kcp = Kcp::open(source, user_agent, &settings.overrides, logger::since_1970);
+    let kcp = kcp.map_err(|error| error.to_string())?;
+    let service = run::service(settings).map_err(|error| error.to_string())?;
+    Ok((kcp, service, workspace))
+}
+
+struct Check<'a> {
+    settings: &'a Settings,
+    kcp: Kcp,
+    service: Rc<Cluster>,
+}
+
+/// A verb, and what it is for.
+type Right = (Value, &'static str);
+
+impl Check<'_> {
+    async fn all(&self, workspace: String, points: &mut Points<Where>) {
+        self.rights(&self.service, Where::Service, self.of_service(), ON_SERVICE, points)
+            .await;
+        let published = self.published(points).await;
+        let found = match start::find(&self.kcp, workspace, &self.settings.reference).await {
+            Ok(found) => found,
+            Err(error) => return points.add(Where::Kcp, "APIExport", Verdict::Wrong, error.to_string(), ""),
+        };
+        let at = format!("{} in the workspace {}", found.export, found.workspace);
+        points.add(Where::Kcp, "APIExport", Verdict::Good, at, "");
+        let export = Rc::new(self.kcp.workspace("kcp", &found.workspace));
+        let rights = of_export(&found.export);
+        self.rights(&export, Where::Kcp, rights, IN_KCP, points).await;
+        self.shards(&found, points).await;
+        for resource in &published {
+            self.resource(resource, points).await;
+        }
+    }
+
+    /// What the agent needs whatever is published.
+    fn of_service(&self) -> Vec<Right> {
+        let namespace = &self.settings.namespace;
+        let all = |group: &str, resource: &str, verb: &str| {
+            let attributes = json!({"group": group, "resource": resource, "verb": verb});
+            (attributes, "rights")
+        };
+        let within = |group: &str, resource: &str, verb: &str, namespace: &str| {
+            let attributes = json!({"group": group, "resource": resource, "verb": verb, "namespace": namespace});
+            (attributes, "rights")
+        };
+        let mut rights = Vec::new();
+        for verb in ["list", "watch"] {
+            rights.push(all("syncagent.kcp.io", "publishedresources", verb));
+            rights.push(all("apiextensions.k8s.io", "customresourcedefinitions", verb));
+        }
+        rights.push(all("", "namespaces", "create"));
+        for verb in ["get", "create", "update", "delete"] {
+            rights.push(within("", "secrets", verb, namespace));
+        }
+        if self.settings.elects {
+            for verb in ["get", "create", "patch"] {
+                let (mut attributes, about) = within("coordination.k8s.io", "leases", verb, namespace);
+                attributes["name"] = json!(run::lease_of(&self.settings.agent));
+                rights.push((attributes, about));
+            }
+        }
+        rights
+    }
+
+    async fn rights(
+        &self,
+        server: &Cluster,
+        here: Where,
+        rights: Vec<Right>,
+        advice: &'static str,
+        points: &mut Points<Where>,
+    ) {
+        let (mut missing, mut count) = (Vec::new(), 0);
+        for (attributes, about) in rights {
+            match server.allows(&attributes).await {
+                Ok(true) => count += 1,
+                Ok(false) => missing.push(words_of(&attributes)),
+                Err(error) => return points.add(here, about, Verdict::Unknown, error.to_string(), ""),
+            }
+        }
+        if missing.is_empty() {
+            points.add(here, "rights", Verdict::Good, format!("all {count} are granted"), "");
+        } else {
+            let found = format!("not allowed: {}", missing.join(", "));
+            points.add(here, "rights", Verdict::Wrong, found, advice);
+        }
+    }
+
+    /// The PublishedResources that can be understood.
+    async fn published(&self, points: &mut Points<Where>) -> Vec<PublishedResource> {
+        let selector = self.settings.selector.as_deref().map(Rc::from);
+        let listed = list(&self.service, kcp::published_resources(), selector).await;
+        let objects = match listed {
+            Ok(objects) => objects,
+            Err(error) => {
+                let advice = "apply manifests/publish/config on the service cluster";
+                points.add(
+                    Where::Service,
+                    "PublishedResources",
+                    Verdict::Wrong,
+                    error.to_string(),
+                    advice,
+                );
+                return Vec::new();
+            }
+        };
+        let verdict = if objects.is_empty() {
+            Verdict::Note
+        } else {
+            Verdict::Good
+        };
+        let found = format!("{} can be read", objects.len());
+        points.add(Where::Service, "PublishedResources", verdict, found, "");
+        let mut all = Vec::new();
+        for object in objects {
+            match kinds::read(&object) {
+                Ok(resource) => all.push(resource),
+                Err(invalid) => {
+                    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                    let here = Where::Published(name.into());
+                    points.add(here, "spec", Verdict::Wrong, invalid.to_string(), "correct it");
+                }
+            }
+        }
+        all
+    }
+
+    /// What one gives, and what its type needs.
+    async fn resource(&self, resource: &PublishedResource, points: &mut Points<Where>) {
+        let here = || Where::Published(resource.name.as_str().into());
+        let served = match publishing::planned(resource, &self.service).await {
+            Ok((_, served)) => served,
+            Err(stop) => {
+                let (verdict, found, advice) = stopped(stop);
+                return points.add(here(), "schema", verdict, found, advice);
+            }
+        };
+        points.add(here(), "schema", Verdict::Good, served.schema.to_string(), "");
+        if !resource.is_synced {
+            return points.add(
+                here(),
+                "sync",
+                Verdict::Note,
+                "spec.synchronization.enabled is false",
+                "",
+            );
+        }
+        let local = &served.local;
+        let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
+        let rights = verbs.map(|verb| {
+            let attributes =
+                json!({"group": local.group, "version": local.version, "resource": local.resource, "verb": verb});
+            (attributes, "rights")
+        });
+        self.rights(&self.service, here(), rights.into(), OF_TYPE, points).await;
+    }
+
+    /// Where the consumers are.
+    async fn shards(&self, found: &Found, points: &mut Points<Where>) {
+        let urls = match self.urls(found).await {
+            Ok(urls) => urls,
+            Err(error) => return points.add(Where::Kcp, "endpoints", Verdict::Wrong, error.to_string(), IN_KCP),
+        };
+        if urls.is_empty() {
+            let found = "nobody has bound the export yet: nothing is synced until somebody does";
+            points.add(Where::Kcp, "endpoints", Verdict::Note, found, "bind it in a workspace");
+        }
+        for url in urls {
+            let server = Rc::new(self.kcp.at(&Place(Rc::clone(&url))));
+            match list(&server, kcp::bindings(), None).await {
+                Ok(bindings) => {
+                    let ready = bindings.iter().filter(|binding| is_ready(binding)).count();
+                    let found = format!("{ready} of {} APIBindings are ready", bindings.len());
+                    points.add(Where::Shard(url), "APIBindings", Verdict::Good, found, "");
+                }
+                Err(error) => {
+                    let advice = if error.is_unreachable() {
+                        "where the agent cannot reach this address, name another one with --apiexport-hostport-override"
+                    } else {
+                        "allow the agent's user all verbs of apiexports/content in the workspace of the export"
+                    };
+                    points.add(
+                        Where::Shard(url),
+                        "APIBindings",
+                        Verdict::Wrong,
+                        error.to_string(),
+                        advice,
+                    );
+                }
+            }
+        }
+    }
+
+    async fn urls(&self, found: &Found) -> Result<Vec<Rc<str>>, Error> {
+        let read = async |workspace: &str, resource: ResourceType, name: &str| {
+            let server = self.kcp.workspace("kcp", workspace);
+            server.get(&resource, &ObjectName::new("", name), Content::Full).await
+        };
+        let urls = if let Some(slice) = &found.slice {
+            let slice: EndpointSlice = parsed(&read(&found.slices, kcp::slices(), slice).await?)?;
+            slice.urls().map(Rc::from).collect()
+        } else {
+            let export: Export = parsed(&read(&found.workspace, kcp::exports(), &found.export).await?)?;
+            export.urls().map(Rc::from).collect()
+        };
+        Ok(urls)
+    }
+}
+
+fn is_ready(binding: &Value) -> bool {
+    serde_json::from_value::<Binding>(binding.clone()).is_ok_and(|binding| binding.is_ready())
+}
+
+/// What the agent needs in the workspace of the export.
+fn of_export(name: &str) -> Vec<Right> {
+    let named = |resource: &str, subresource: &str, verb: &str| {
+        let attributes = json!({"group": "apis.kcp.io", "resource": resource, "subresource": subresource, "verb": verb, "name": name});
+        (attributes, "rights")
+    };
+    let mut rights: Vec<Right> = ["get", "update"].map(|verb| named("apiexports", "", verb)).into();
+    rights.push(named("apiexports", "content", "*"));
+    for verb in ["get", "create"] {
+        let attributes = json!({"group": "apis.kcp.io", "resource": "apiresourceschemas", "verb": verb});
+        rights.push((attributes, "rights"));
+    }
+    rights
+}
+
+/// A right as people write it.
+fn words_of(attributes: &Value) -> String {
+    let text = |key: &str| attributes[key].as_str().unwrap_or_default();
+    let mut resource = text("resource").to_owned();
+    if !text("subresource").is_empty() {
+        resource = format!("{resource}/{}", text("subresource"));
+    }
+    if !text("group").is_empty() {
+        resource = format!("{resource} of {}", text("group"));
+    }
+    let place = match (text("namespace"), text("name")) {
+        ("", "") => String::new(),
+        ("", name) => format!(" ({name})"),
+        (namespace, _) => format!(" in {namespace}"),
+    };
+    format!("{} {resource}{place}", text("verb"))
+}
+
+fn stopped(stop: Stop) -> (Verdict, String, &'static str) {
+    match stop {
+        Stop::Fails(trouble) => (
+            Verdict::Wrong,
+            format!("{}: {}", trouble.doing, trouble.words),
+            trouble.advice,
+        ),
+        Stop::Unreachable(_, error) => (Verdict::Unknown, error.to_string(), ""),
+        Stop::Again => (Verdict::Unknown, "it has just changed".to_owned(), "check again"),
+    }
+}
+
+/// All objects of a type.
+async fn list(
+    server: &Rc<Cluster>,
+    resource: ResourceType,
+    label_selector: Option<Rc<str>>,
+) -> Result<Vec<Value>, Error> {
+    let mut listing = server.list(ListRequest {
+        resource,
+        scope: Scope::default(),
+        label_selector,
+        field_selector: None,
+        content: Content::Full,
+    });
+    let mut all = Vec::new();
+    while let Some(object) = listing.next().await? {
+        all.push(parsed(&object)?);
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_right_is_named_as_people_write_it() {
+        for (attributes, expected) in [
+            (json!({"resource": "namespaces", "verb": "create"}), "create namespaces"),
+            (
+                json!({"resource": "secrets", "verb": "get", "namespace": "kcp-system"}),
+                "get secrets in kcp-system",
+            ),
+            (
+                json!({"group": "apis.kcp.io", "resource": "apiexports", "subresource": "content", "verb": "*", "name": "e"}),
+                "* apiexports/content of apis.kcp.io (e)",
+            ),
+        ] {
+            assert_eq!(words_of(&attributes), expected);
+        }
+    }
+}

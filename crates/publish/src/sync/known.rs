@@ -1,0 +1,66 @@
+//! What was read of servers and hardly ever changes: which types they serve, and the paths of workspaces. It need not be
+//! read at each pass.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use kube_lite::discovery::{Served, ServedResource, discover, discover_in};
+use kube_lite::{Cluster, Error};
+use tokio::time::Instant;
+
+use crate::kinds::TypeOf;
+use crate::sides::Side;
+
+/// For so long a type is taken to be served as it was.
+const FRESH: Duration = Duration::from_secs(60);
+
+/// See the module's doc. A side serves the same types in all workspaces that have them.
+#[derive(Default)]
+pub(crate) struct Known {
+    types: RefCell<BTreeMap<(Side, TypeOf), (Instant, ServedResource)>>,
+    paths: RefCell<BTreeMap<Box<str>, Box<str>>>,
+}
+
+impl Known {
+    /// The path of a workspace, if it was read before. It never changes.
+    pub(super) fn path(&self, workspace: &str) -> Option<String> {
+        self.paths.borrow().get(workspace).map(|path| path.to_string())
+    }
+
+    /// This is the path of a workspace.
+    pub(super) fn is_path(&self, workspace: &str, path: &str) {
+        self.paths.borrow_mut().insert(workspace.into(), path.into());
+    }
+
+    /// The type as a side serves it, in a workspace if it has some. `None` if it does not serve it.
+    pub(super) async fn served(
+        &self,
+        (side, server): (Side, &Rc<Cluster>),
+        workspace: &str,
+        type_of: &TypeOf,
+    ) -> Result<Option<ServedResource>, Error> {
+        let key = (side, type_of.clone());
+        let is_fresh = |read: &Instant| read.elapsed() < FRESH;
+        if let Some((_, served)) = self.types.borrow().get(&key).filter(|(read, _)| is_fresh(read)) {
+            return Ok(Some(served.clone()));
+        }
+        let asked = (type_of.group.clone(), type_of.version.clone());
+        let answer = if workspace.is_empty() {
+            discover(server, &asked).await?
+        } else {
+            discover_in(server, workspace, &asked).await?
+        };
+        let Served::Resources(mut resources) = answer else {
+            return Ok(None);
+        };
+        let Some(served) = resources.remove(&*type_of.resource) else {
+            return Ok(None);
+        };
+        let mut types = self.types.borrow_mut();
+        types.retain(|_, (read, _)| is_fresh(read));
+        types.insert(key, (Instant::now(), served.clone()));
+        Ok(Some(served))
+    }
+}

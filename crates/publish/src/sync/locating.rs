@@ -1,0 +1,211 @@
+//! Where objects are that belong to a primary: of which type at either side, and what they are called there.
+
+use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::rc::Rc;
+
+use kube_lite::discovery::ServedResource;
+use kube_lite::{Cluster, Content, ObjectName, ResourceType};
+use serde_json::Value;
+
+use super::Pass;
+use crate::kcp::parsed;
+use crate::kinds::{Locator, Origin, Related, SelectorLocator, TypeOf};
+use crate::labels::Selector;
+use crate::related::{Both, Names, other};
+use crate::sides::Side;
+use crate::trouble::Stop;
+use crate::turn::Use;
+
+/// What to do about a related resource that cannot be found out.
+pub(super) const CORRECT: &str =
+    "correct spec.related of the PublishedResource, or the object; it is tried at once when either changes";
+
+/// One end of a related object.
+pub(super) struct End<'a> {
+    pub(super) side: Side,
+    pub(super) server: &'a Rc<Cluster>,
+    /// The workspace; empty on the service cluster.
+    pub(super) workspace: &'a str,
+    pub(super) served: ServedResource,
+}
+
+impl End<'_> {
+    pub(super) fn name(&self, namespace: &str, name: &str) -> ObjectName {
+        let namespace = if self.served.resource.namespaced { namespace } else { "" };
+        ObjectName::in_workspace(self.workspace, namespace, name)
+    }
+
+    /// An object there, in a few bits.
+    pub(super) fn used(&self, name: &ObjectName) -> Use {
+        let mut hasher = DefaultHasher::new();
+        let ResourceType { group, resource, .. } = &self.served.resource;
+        (self.side == Side::Service, group, resource, name).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    pub(super) fn stop(&self, doing: &'static str, name: &ObjectName, error: kube_lite::Error) -> Stop {
+        let object = format!("{} {name:?}", self.served.resource.kind);
+        Stop::of(self.side, doing, object, error)
+    }
+
+    pub(super) async fn get(&self, name: &ObjectName) -> Result<Option<Value>, Stop> {
+        const DOING: &str = "reading a related object";
+        match self.server.get(&self.served.resource, name, Content::Full).await {
+            Ok(found) => parsed(&found).map(Some).map_err(|error| self.stop(DOING, name, error)),
+            Err(error) if error.proves_absent(&name.name) => Ok(None),
+            Err(error) => Err(self.stop(DOING, name, error)),
+        }
+    }
+}
+
+impl Pass<'_> {
+    /// The end of the origin, and the other one.
+    pub(super) async fn ends(&self, related: &Related) -> Result<[End<'_>; 2], Stop> {
+        let end = async |at: Origin| {
+            let (side, server, workspace) = match at {
+                Origin::Kcp => (self.primary.shard(), self.shard, self.primary.name.workspace()),
+                Origin::Service => (Side::Service, self.service, ""),
+            };
+            let type_of = related.type_on(at);
+            let found = self.known.served((side, server), workspace, &type_of).await;
+            let found = found.map_err(|error| Stop::of(side, "finding a related type", &type_of.resource, error))?;
+            let found = found.ok_or_else(|| unknown(&type_of, at))?;
+            Ok::<_, Stop>(End {
+                side,
+                server,
+                workspace,
+                served: found,
+            })
+        };
+        Ok([end(related.origin).await?, end(other(related.origin)).await?])
+    }
+
+    /// The names of the objects at both ends, in the order of those at the origin.
+    pub(super) async fn pairs(
+        &self,
+        related: &Related,
+        both: &Both<'_>,
+        ends: &[End<'_>; 2],
+    ) -> Result<Vec<(ObjectName, ObjectName)>, Stop> {
+        let wrong = |words: String| {
+            let words = format!("spec.related {:?}: {words}", related.identifier);
+            Stop::because("finding related objects", words, CORRECT)
+        };
+        let [origin, there] = ends;
+        let namespaces = match &related.namespace {
+            None if !origin.served.resource.namespaced && !there.served.resource.namespaced => {
+                vec![Names::default()]
+            }
+            None => vec![both.own_namespaces(related.origin).map_err(wrong)?],
+            Some(locator) => {
+                let namespaces = ResourceType::namespaces();
+                self.names(related, locator, both, origin, (&namespaces, "")).await?
+            }
+        };
+        let mut pairs = Vec::new();
+        for (from, to) in namespaces {
+            let of_namespace = (&origin.served.resource, &*from);
+            for (name, called) in self.names(related, &related.object, both, origin, of_namespace).await? {
+                pairs.push((origin.name(&from, &name), there.name(&to, &called)));
+            }
+        }
+        pairs.sort();
+        Ok(pairs)
+    }
+
+    async fn names(
+        &self,
+        related: &Related,
+        locator: &Locator,
+        both: &Both<'_>,
+        origin: &End<'_>,
+        (resource, namespace): (&ResourceType, &str),
+    ) -> Result<Vec<Names>, Stop> {
+        let wrong = |words: String| {
+            let words = format!("spec.related {:?}: {words}", related.identifier);
+            Stop::because("finding related objects", words, CORRECT)
+        };
+        match locator {
+            Locator::Reference(place) => both.referenced(place, related.origin).map_err(wrong),
+            Locator::Template(template) => both.rendered(template, related.origin).map_err(wrong),
+            Locator::Selector(locator) => {
+                let selector = both.selector(locator).map_err(wrong)?;
+                let found = self.list_related(origin, resource, namespace, &selector).await?;
+                let is_namespace = resource.is("", "namespaces");
+                let names = found.iter().map(|found| rewritten(both, locator, found, is_namespace));
+                names.collect::<Result<_, _>>().map_err(wrong)
+            }
+        }
+    }
+
+    /// The objects with these labels at one end.
+    async fn list_related(
+        &self,
+        at: &End<'_>,
+        resource: &ResourceType,
+        namespace: &str,
+        selector: &Selector,
+    ) -> Result<Vec<Value>, Stop> {
+        let mut path = kube_lite::group_version_path(&resource.group, &resource.version);
+        if resource.namespaced && !namespace.is_empty() {
+            let _ = write!(path, "/namespaces/{namespace}");
+        }
+        let _ = write!(
+            path,
+            "/{}?labelSelector={}",
+            resource.resource,
+            encoded(&selector.to_string())
+        );
+        let answer = if at.workspace.is_empty() {
+            at.server.get_path(&path).await
+        } else {
+            at.server.get_path_in(at.workspace, &path).await
+        };
+        let list = answer.and_then(|answer| parsed::<Value>(&answer));
+        let list = list.map_err(|error| Stop::of(at.side, "listing related objects", &resource.resource, error))?;
+        Ok(list["items"].as_array().cloned().unwrap_or_default())
+    }
+}
+
+fn rewritten(both: &Both<'_>, locator: &SelectorLocator, found: &Value, is_namespace: bool) -> Result<Names, String> {
+    let name = found["metadata"]["name"].as_str().unwrap_or_default();
+    let object = if is_namespace { &Value::Null } else { found };
+    Ok((name.to_owned(), both.rewritten(locator, name, object)?))
+}
+
+fn unknown(type_of: &TypeOf, at: Origin) -> Stop {
+    let TypeOf {
+        group,
+        version,
+        resource,
+    } = type_of;
+    let side = at.name();
+    let words = format!("the side {side} does not serve {resource} of {group}/{version}");
+    let advice =
+        "the consumer has to accept the claim for it, and the service cluster to have it; or correct spec.related";
+    Stop::because("finding a related type", words, advice)
+}
+
+/// As a part of a URL's query.
+fn encoded(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~/".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selector_is_a_part_of_a_query() {
+        assert_eq!(encoded("a/b=c,e in (x)"), "a/b%3Dc%2Ce%20in%20%28x%29");
+    }
+}
