@@ -1,6 +1,6 @@
 //! The first copy of an object.
 
-use kube_lite::{Content, ObjectName};
+use kube_lite::{Content, Error, ObjectName};
 use serde_json::Value;
 
 use super::state::States;
@@ -62,6 +62,18 @@ impl Pass<'_> {
         }
     }
 
+    /// An object becomes the copy by its marks, and keeps its content. Gives it as it is then.
+    async fn claim(&self, found: &Value, wanted: &Value, at: &ObjectName) -> Result<Value, Error> {
+        let Some(mut marks) = copy::patch(wanted, wanted, found, &self.terms(), &self.key) else {
+            return Ok(found.clone());
+        };
+        for precondition in ["uid", "resourceVersion"] {
+            marks["metadata"][precondition] = found["metadata"][precondition].clone();
+        }
+        let body = marks.to_string().into();
+        parsed(&self.service.merge_patch(self.route.local(), at, body).await?)
+    }
+
     /// What has the name of the copy becomes the copy, with all content of the object, unless it is that of another one.
     async fn adopt(&self, object: &Value, wanted: &Value, at: &ObjectName) -> Result<Settled, Stop> {
         let local = self.route.local();
@@ -86,8 +98,11 @@ impl Pass<'_> {
                 ));
             }
         }
-        let whole = copy::replace(wanted, &found, &self.terms(), &self.key);
         let stop = |error| Stop::of(Side::Service, "updating the copy", format!("{at:?}"), error);
+        let found = self.claim(&found, wanted, at).await.map_err(stop)?;
+        // What it names as it is may belong to the object, and is brought before its own content is written.
+        self.relate(object, &found).await?;
+        let whole = copy::replace(wanted, &found, &self.terms(), &self.key);
         let written = self
             .service
             .replace(local, at, whole.to_string().into(), Content::Full)
