@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use edge_syncer_publish::copy::{self, SUBRESOURCES, Terms};
 use edge_syncer_publish::keys::ObjectKey;
 use edge_syncer_publish::kinds::{self, PublishedResource};
+use edge_syncer_publish::mutation::Rules;
 use edge_syncer_publish::naming::{Namer, Workspace};
 use edge_syncer_publish::schema::{self, Crd};
 pub use edge_syncer_publish::{check, run};
@@ -284,14 +285,15 @@ fn copy(
         name: text("name"),
     };
     let api_version = format!("{}/{}", crd.group, stored.name);
-    Ok(copy::create(
-        &object,
-        &terms,
-        &key,
-        &api_version,
-        &crd.names.kind,
-        &name,
-    ))
+    let made = |object: &Value| copy::create(object, &terms, &key, &api_version, &crd.names.kind, &name);
+    let rules = Rules::new(&published.mutation, "spec.mutation").map_err(|errors| {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        chosen.error(errors.join("; "))
+    })?;
+    // Mutations see the copy that would be without them.
+    let planned = made(&object);
+    let mutated = rules.spec(object, &planned, now).map_err(|error| found.error(error))?;
+    Ok(made(&mutated))
 }
 
 #[cfg(test)]
@@ -349,6 +351,22 @@ mod tests {
         let list: Value = serde_json::from_str(&list).unwrap();
         assert_eq!(list["items"][1]["spec"], json!({"a": 1}));
         assert_eq!(list["items"].as_array().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn the_copy_is_as_mutations_leave_it() {
+        let mutated = |rule: &str| {
+            let published = PUBLISHED.replace("spec:\n", &format!("spec:\n  mutation: {{spec: [{rule}]}}\n"));
+            rendered(&format!("{published}{CRD}"), Some(OBJECT), None, false)
+        };
+        let copy = mutated("{cel: {path: spec.a, expression: 'value + 1'}}").unwrap();
+        assert!(copy.ends_with("spec:\n  a: 2\n"), "{copy}");
+        let copy = mutated("{delete: {path: spec.a}}").unwrap();
+        assert!(copy.ends_with("spec: {}\n"), "{copy}");
+        let wrong = mutated("{cel: {path: spec.a, expression: 'value +'}}").unwrap_err();
+        assert!(wrong.starts_with("a: PublishedResource shops: spec.mutation"), "{wrong}");
+        let fails = mutated("{cel: {path: spec.a, expression: 'value + \"x\"'}}").unwrap_err();
+        assert!(fails.starts_with("o: Store web: "), "{fails}");
     }
 
     #[test]

@@ -105,6 +105,8 @@ fn checked(raw: &Raw) -> Result<Command, UsageError> {
 
 #[cfg(test)]
 mod tests {
+    use kube_lite::logging::LogFormat;
+
     use driver::serve::ListenAddress;
     use kube_lite::access::AccessSource;
 
