@@ -364,7 +364,10 @@ mod tests {
         let copy = mutated("{delete: {path: spec.a}}").unwrap();
         assert!(copy.ends_with("spec: {}\n"), "{copy}");
         let wrong = mutated("{cel: {path: spec.a, expression: 'value +'}}").unwrap_err();
-        assert!(wrong.starts_with("a: PublishedResource shops: spec.mutation"), "{wrong}");
+        assert!(
+            wrong.starts_with("a: PublishedResource shops: spec.mutation"),
+            "{wrong}"
+        );
         let fails = mutated("{cel: {path: spec.a, expression: 'value + \"x\"'}}").unwrap_err();
         assert!(fails.starts_with("o: Store web: "), "{fails}");
     }

@@ -11,8 +11,6 @@ pub(crate) struct Turn {
     pub(crate) copy: Option<Copied>,
     /// What was wanted when it was last in sync, in a few bits.
     pub(crate) state: Option<u64>,
-    /// The version of the copy that it was in sync with.
-    pub(crate) settled: Option<u64>,
     /// What belongs to it.
     pub(crate) uses: OwnUses,
 }

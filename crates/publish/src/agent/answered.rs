@@ -103,7 +103,7 @@ impl Agent {
                 self.report.object_works(&primary, self.now);
                 match settled {
                     Settled::Done(state, copy) => {
-                        if self.objects.is_settled(&primary, state, copy) {
+                        if self.objects.is_settled(&primary, state, synced.version, copy) {
                             Done::Again
                         } else {
                             Done::Finished

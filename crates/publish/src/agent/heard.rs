@@ -10,6 +10,7 @@ use kube_lite::{ObjectName, Workspaces};
 
 use super::Agent;
 use super::border::Feed;
+use super::objects::Seen;
 use super::published::{Change, Misfit};
 use super::report::{self, Subject};
 use super::shards::Bound;
@@ -190,13 +191,13 @@ impl Agent {
         match event {
             SourceEvent::Begin(_) => self.objects.begins(route, shard),
             SourceEvent::Object(object) | SourceEvent::Unchanged(object) => {
-                if let Some((primary, meant, is_ending)) = self.primary(route, shard, &object) {
-                    self.objects.is_there(&primary, meant, is_ending);
+                if let Some((primary, seen)) = self.primary(route, shard, &object) {
+                    self.objects.is_there(&primary, seen);
                     self.queue.add(Key::Object(primary), Class::Normal, Some(object));
                 }
             }
             SourceEvent::Gone(object) => {
-                if let Some((primary, ..)) = self.primary(route, shard, &object) {
+                if let Some((primary, _)) = self.primary(route, shard, &object) {
                     self.primary_is_gone(&primary);
                 }
             }
@@ -209,8 +210,7 @@ impl Agent {
         }
     }
 
-    /// A primary, by which rules it is meant, and whether somebody has deleted it.
-    fn primary(&mut self, route: u32, shard: Side, object: &[u8]) -> Option<(Primary, Meant, bool)> {
+    fn primary(&mut self, route: u32, shard: Side, object: &[u8]) -> Option<(Primary, Seen)> {
         let meta = <Meta>::parse_at(Workspaces::Many, object).ok()?;
         let workspace = self.workspace(&meta.workspace);
         let primary = Primary {
@@ -219,8 +219,12 @@ impl Agent {
             sides: [Side::Service, shard],
             name: meta.object_name(),
         };
-        let meant = watched::meant_by(self.published.route(route)?, Origin::Kcp, &meta.labels);
-        Some((primary, meant, meta.deletion_timestamp.is_some()))
+        let seen = Seen {
+            version: meta.version_number(),
+            meant: watched::meant_by(self.published.route(route)?, Origin::Kcp, &meta.labels),
+            is_ending: meta.deletion_timestamp.is_some(),
+        };
+        Some((primary, seen))
     }
 
     fn primary_is_gone(&mut self, primary: &Primary) {

@@ -24,10 +24,12 @@ struct Known {
     is_copy_listed: bool,
     /// It is not in sync, as far as is known.
     is_due: bool,
+    /// It is to have a turn though neither it nor its copy has changed.
+    is_forced: bool,
     /// What was wanted when it was last in sync, in a few bits.
     state: Option<u64>,
-    /// The version of the copy that it was in sync with.
-    settled: Option<u64>,
+    /// The versions of both when they were in sync.
+    settled: Option<Versions>,
     /// What belongs to it may come until then, and nobody says so.
     again: Option<Instant>,
 }
@@ -37,6 +39,8 @@ struct Known {
 struct Shown {
     shard: Side,
     workspace: u32,
+    /// Its version, as it was heard of.
+    version: u64,
     /// By which rules it is meant, by its own labels.
     meant: Meant,
     /// Somebody has deleted it.
@@ -45,6 +49,17 @@ struct Shown {
     is_tried: bool,
     /// The list that is being read has named it.
     is_listed: bool,
+}
+
+/// What is read of a primary when it is heard of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    /// Its version.
+    pub(super) version: u64,
+    /// By which rules it is meant.
+    pub(super) meant: Meant,
+    /// Somebody has deleted it.
+    pub(super) is_ending: bool,
 }
 
 /// See the module's doc.
@@ -64,12 +79,21 @@ impl Objects {
     }
 
     /// A primary is there. It is due.
-    pub(super) fn is_there(&mut self, primary: &Primary, meant: Meant, is_ending: bool) {
+    pub(super) fn is_there(
+        &mut self,
+        primary: &Primary,
+        Seen {
+            version,
+            meant,
+            is_ending,
+        }: Seen,
+    ) {
         let known = self.0.entry((primary.route, primary.name.clone())).or_default();
         let is_tried = known.primary.as_ref().is_some_and(|shown| shown.is_tried);
         known.primary = Some(Shown {
             shard: primary.shard(),
             workspace: primary.workspace,
+            version,
             meant,
             is_ending,
             is_tried,
@@ -153,7 +177,7 @@ impl Objects {
         let version = copy.version;
         let known = self.0.entry((route, of.clone())).or_default();
         (known.copy, known.meant, known.is_copy_listed) = (Some(copy), meant, true);
-        if known.settled == Some(version) {
+        if known.settled.is_some_and(|settled| settled.copy == version) {
             return None;
         }
         known.turns_due(route, of)
@@ -212,14 +236,18 @@ impl Objects {
         self.known(primary).is_some()
     }
 
-    /// It is the turn of a primary. `None` if it is not there.
+    /// It is the turn of a primary. `None` if it is not there, or nothing has changed since it was in sync but by our own
+    /// writes.
     pub(super) fn turn(&mut self, primary: &Primary) -> Option<Turn> {
         let known = self.known(primary)?;
         known.is_due = false;
+        let is_forced = std::mem::take(&mut known.is_forced) || known.again.is_some();
+        if !is_forced && known.is_in_sync() {
+            return None;
+        }
         Some(Turn {
             copy: known.copy.clone(),
             state: known.state,
-            settled: known.settled,
             uses: OwnUses::default(),
         })
     }
@@ -269,21 +297,25 @@ impl Objects {
         at.map(|at| at - now)
     }
 
-    /// A primary is due.
+    /// A primary is due, though neither it nor its copy may have changed.
     pub(super) fn is_due(&mut self, primary: &Primary) {
         if let Some(known) = self.known(primary) {
-            known.is_due = true;
+            (known.is_due, known.is_forced) = (true, true);
         }
     }
 
-    /// A primary is in sync with this version of its copy. True if the copy is another one by now.
-    pub(super) fn is_settled(&mut self, primary: &Primary, state: u64, copy: Copied) -> bool {
+    /// A primary of this version is in sync with this version of its copy. True if the copy is another one by now.
+    pub(super) fn is_settled(&mut self, primary: &Primary, state: u64, version: u64, copy: Copied) -> bool {
         let Some(known) = self.known(primary) else {
             return false;
         };
-        (known.state, known.settled) = (Some(state), Some(copy.version));
+        let settled = Versions {
+            primary: version,
+            copy: copy.version,
+        };
+        (known.state, known.settled) = (Some(state), Some(settled));
         let present = known.copy.get_or_insert(copy);
-        present.version > known.settled.unwrap_or_default()
+        present.version > settled.copy
     }
 
     fn known(&mut self, primary: &Primary) -> Option<&mut Known> {
@@ -304,7 +336,24 @@ impl Objects {
     }
 }
 
+/// The versions of both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Versions {
+    primary: u64,
+    copy: u64,
+}
+
 impl Known {
+    /// Both are as they were left.
+    fn is_in_sync(&self) -> bool {
+        let (Some(shown), Some(copy), Some(settled)) = (&self.primary, &self.copy, self.settled) else {
+            return false;
+        };
+        // A version that is no number says nothing.
+        let is_known = settled.primary != 0 && settled.copy != 0;
+        is_known && settled.primary == shown.version && settled.copy == copy.version
+    }
+
     fn turns_due(&mut self, route: u32, name: &ObjectName) -> Option<Primary> {
         let shown = self.primary.as_ref()?;
         self.is_due = true;
@@ -322,116 +371,5 @@ fn primary(route: u32, name: &ObjectName, shown: &Shown) -> Primary {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn primary(name: &str, shard: u32) -> Primary {
-        Primary {
-            route: 1,
-            workspace: 7,
-            sides: [Side::Service, Side::Shard(shard)],
-            name: ObjectName::in_workspace("c1", "shop", name),
-        }
-    }
-
-    fn copy(version: u64) -> Copied {
-        Copied {
-            name: ObjectName::new("c1", "copy"),
-            version,
-        }
-    }
-
-    #[test]
-    fn a_copy_that_is_as_it_was_left_makes_nothing_due() {
-        let mut objects = Objects::default();
-        let web = primary("web", 0);
-        objects.is_there(&web, 0, false);
-        assert_eq!(objects.turn(&web), Some(Turn::default()));
-        assert!(!objects.is_settled(&web, 5, copy(10)));
-        assert_eq!(objects.copy_is_there(1, &web.name, copy(10), 0), None);
-        // Somebody has changed it.
-        assert_eq!(objects.copy_is_there(1, &web.name, copy(11), 0), Some(web.clone()));
-        let turn = objects.turn(&web).unwrap();
-        assert_eq!(
-            (turn.state, turn.settled, turn.copy),
-            (Some(5), Some(10), Some(copy(11)))
-        );
-        // And once more, while it was worked on.
-        objects.copy_is_there(1, &web.name, copy(13), 0);
-        assert!(objects.is_settled(&web, 5, copy(12)));
-        assert_eq!(objects.copy_is_gone(1, &web.name), Some(web.clone()));
-        assert_eq!(objects.turn(&web).unwrap().settled, None);
-    }
-
-    #[test]
-    fn what_a_list_does_not_name_is_gone_at_that_shard_alone() {
-        let mut objects = Objects::default();
-        let (here, there) = (primary("here", 0), primary("there", 1));
-        objects.is_there(&here, 0, false);
-        objects.is_there(&there, 0, false);
-        objects.begins(1, Side::Shard(0));
-        assert_eq!(objects.is_complete(1, Side::Shard(0)), std::slice::from_ref(&here));
-        objects.begins(1, Side::Shard(0));
-        objects.is_there(&here, 0, false);
-        assert_eq!(objects.is_complete(1, Side::Shard(0)), []);
-        // One that moves to another shard is not gone when the first one says so.
-        objects.is_there(&primary("here", 1), 0, false);
-        objects.is_gone(&here);
-        assert!(objects.has(&primary("here", 1)));
-        assert_eq!(objects.len(), 2);
-    }
-
-    #[test]
-    fn copies_are_known_before_their_primaries_and_outlive_them() {
-        let mut objects = Objects::default();
-        let web = primary("web", 0);
-        assert_eq!(objects.copy_is_there(1, &web.name, copy(3), 0), None);
-        objects.is_there(&web, 0, false);
-        assert_eq!(objects.turn(&web).unwrap().copy, Some(copy(3)));
-        assert_eq!(objects.whose(1, &copy(3).name), Some(web.name.clone()));
-        objects.is_gone(&web);
-        assert_eq!(objects.turn(&web), None);
-        objects.copies_begin(1);
-        assert_eq!(objects.copies_are_complete(1), std::slice::from_ref(&web.name));
-        assert_eq!(objects.copy_is_gone(1, &web.name), None);
-        assert_eq!(objects.whose(1, &copy(3).name), None);
-    }
-
-    #[test]
-    fn those_that_a_rule_means_are_found_by_the_labels_of_either_side() {
-        let mut objects = Objects::default();
-        let (web, api) = (primary("web", 0), primary("api", 0));
-        let elsewhere = Primary {
-            name: ObjectName::in_workspace("c2", "shop", "web"),
-            ..web.clone()
-        };
-        objects.is_there(&web, 0b01, false);
-        objects.is_there(&api, 0b10, false);
-        objects.is_there(&elsewhere, 0b01, false);
-        objects.copy_is_there(1, &api.name, copy(1), 0b100);
-        assert_eq!(objects.meant(1, 0, Some("c1")), std::slice::from_ref(&web));
-        assert_eq!(objects.meant(1, 1, Some("c1")), std::slice::from_ref(&api));
-        assert_eq!(objects.meant(1, 2, None), std::slice::from_ref(&api));
-        assert_eq!(objects.meant(2, 0, Some("c1")), []);
-        assert_eq!(objects.primary(1, &web.name), Some(web));
-        assert_eq!(
-            objects.primary(1, &ObjectName::in_workspace("c1", "shop", "none")),
-            None
-        );
-    }
-
-    #[test]
-    fn only_what_is_due_is_asked_for_and_from_where_it_stopped() {
-        let mut objects = Objects::default();
-        let all: Vec<Primary> = ["a", "b", "c"].iter().map(|name| primary(name, 0)).collect();
-        for primary in &all {
-            objects.is_there(primary, 0, false);
-        }
-        objects.turn(&all[0]);
-        let keys = |from: usize| -> Vec<Key> { all[from..].iter().cloned().map(Key::Object).collect() };
-        assert_eq!(objects.due(Some((1, 7)), None), keys(1));
-        assert_eq!(objects.due(Some((1, 7)), Some(&Key::Object(all[2].clone()))), keys(2));
-        assert_eq!(objects.due(Some((1, 8)), None), []);
-        assert_eq!((objects.len(), objects.pending()), (3, 2));
-    }
-}
+#[path = "objects_tests.rs"]
+mod tests;

@@ -79,6 +79,8 @@ pub(crate) struct Synced {
     pub(crate) records: Vec<Record>,
     /// What belongs to it, if that is known.
     pub(crate) uses: Option<BTreeSet<Use>>,
+    /// The version of the object that this is about.
+    pub(crate) version: u64,
 }
 
 /// What to do about a rule that fails.
@@ -98,6 +100,8 @@ struct Pass<'a> {
     uses: RefCell<Option<BTreeSet<Use>>>,
     /// Something that belongs to it is not gone yet.
     waits: Cell<bool>,
+    /// The version of the object: as it was read, or written under the condition that it was still that.
+    version: Cell<u64>,
     known: &'a Known,
 }
 
@@ -127,6 +131,7 @@ pub(crate) async fn pass(
         records: RefCell::default(),
         uses: RefCell::default(),
         waits: Cell::default(),
+        version: Cell::default(),
         known,
     };
     let result = pass.all().await;
@@ -139,12 +144,19 @@ pub(crate) async fn pass(
         result,
         records: pass.records.into_inner(),
         uses: pass.uses.into_inner(),
+        version: pass.version.get(),
     }
 }
 
 impl Pass<'_> {
     /// The object as it is now.
     async fn read(&self) -> Result<Option<Value>, Stop> {
+        let found = self.found().await?;
+        self.version.set(found.as_ref().map(version_of).unwrap_or_default());
+        Ok(found)
+    }
+
+    async fn found(&self) -> Result<Option<Value>, Stop> {
         let stop = |error| Stop::of(self.primary.shard(), "reading the object", "", error);
         if let Some(object) = &self.job.object {
             return parsed(object).map(Some).map_err(stop);
@@ -207,6 +219,7 @@ impl Pass<'_> {
             .await;
         let stop = |error| Stop::of(self.primary.shard(), "adding the finalizer", "", error);
         let object = written.and_then(|object| parsed::<Value>(&object)).map_err(stop)?;
+        self.version.set(version_of(&object));
         self.record(
             &object,
             "ObjectAccepted",
@@ -464,11 +477,16 @@ fn name_of(object: &Value) -> ObjectName {
 }
 
 fn copied(copy: &Value) -> Copied {
-    let version = copy["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     Copied {
         name: name_of(copy),
-        version: version.parse().unwrap_or_default(),
+        version: version_of(copy),
     }
+}
+
+/// The version of an object as a number; 0 if it is none.
+fn version_of(object: &Value) -> u64 {
+    let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+    version.parse().unwrap_or_default()
 }
 
 /// What is wanted in a few bits, to see whether it is the same as before in this process.

@@ -1,0 +1,157 @@
+//! What is known of primaries and copies.
+
+use super::*;
+
+fn primary(name: &str, shard: u32) -> Primary {
+    Primary {
+        route: 1,
+        workspace: 7,
+        sides: [Side::Service, Side::Shard(shard)],
+        name: ObjectName::in_workspace("c1", "shop", name),
+    }
+}
+
+fn seen(meant: Meant) -> Seen {
+    Seen {
+        version: 1,
+        meant,
+        is_ending: false,
+    }
+}
+
+fn copy(version: u64) -> Copied {
+    Copied {
+        name: ObjectName::new("c1", "copy"),
+        version,
+    }
+}
+
+#[test]
+fn a_copy_that_is_as_it_was_left_makes_nothing_due() {
+    let mut objects = Objects::default();
+    let web = primary("web", 0);
+    objects.is_there(&web, seen(0));
+    assert_eq!(objects.turn(&web), Some(Turn::default()));
+    assert!(!objects.is_settled(&web, 5, 1, copy(10)));
+    assert_eq!(objects.copy_is_there(1, &web.name, copy(10), 0), None);
+    // Somebody has changed it.
+    assert_eq!(objects.copy_is_there(1, &web.name, copy(11), 0), Some(web.clone()));
+    let turn = objects.turn(&web).unwrap();
+    assert_eq!((turn.state, turn.copy), (Some(5), Some(copy(11))));
+    // And once more, while it was worked on.
+    objects.copy_is_there(1, &web.name, copy(13), 0);
+    assert!(objects.is_settled(&web, 5, 1, copy(12)));
+    assert_eq!(objects.copy_is_gone(1, &web.name), Some(web.clone()));
+    assert_eq!(objects.turn(&web).unwrap().copy, None);
+}
+
+#[test]
+fn our_own_writes_need_no_turn() {
+    let mut objects = Objects::default();
+    let web = primary("web", 0);
+    let at = |version| Seen {
+        version,
+        ..Seen::default()
+    };
+    objects.is_there(&web, at(1));
+    assert!(objects.turn(&web).is_some());
+    // The finalizer, and the copy: heard of while it is worked on.
+    objects.is_there(&web, at(2));
+    objects.copy_is_there(1, &web.name, copy(10), 0);
+    objects.is_settled(&web, 5, 2, copy(10));
+    assert_eq!(objects.turn(&web), None);
+    assert_eq!(objects.pending(), 0);
+    // The same, after that.
+    objects.is_there(&web, at(2));
+    assert_eq!(objects.turn(&web), None);
+    // Others write.
+    objects.is_there(&web, at(3));
+    assert!(objects.turn(&web).is_some());
+    objects.is_settled(&web, 5, 3, copy(10));
+    objects.copy_is_there(1, &web.name, copy(11), 0);
+    assert!(objects.turn(&web).is_some());
+    objects.is_settled(&web, 5, 3, copy(11));
+    // What belongs to it has changed.
+    assert_eq!(objects.turn(&web), None);
+    objects.is_due(&web);
+    assert!(objects.turn(&web).is_some());
+    assert_eq!(objects.turn(&web), None);
+    // It may change without news.
+    let now = Instant::now();
+    objects.looks_again(&web, now + Duration::from_secs(5));
+    assert!(objects.turn(&web).is_some() && objects.turn(&web).is_some());
+    assert_eq!(objects.again(&web, now + Duration::from_secs(6)), None);
+    assert_eq!(objects.turn(&web), None);
+}
+
+#[test]
+fn what_a_list_does_not_name_is_gone_at_that_shard_alone() {
+    let mut objects = Objects::default();
+    let (here, there) = (primary("here", 0), primary("there", 1));
+    objects.is_there(&here, seen(0));
+    objects.is_there(&there, seen(0));
+    objects.begins(1, Side::Shard(0));
+    assert_eq!(objects.is_complete(1, Side::Shard(0)), std::slice::from_ref(&here));
+    objects.begins(1, Side::Shard(0));
+    objects.is_there(&here, seen(0));
+    assert_eq!(objects.is_complete(1, Side::Shard(0)), []);
+    // One that moves to another shard is not gone when the first one says so.
+    objects.is_there(&primary("here", 1), seen(0));
+    objects.is_gone(&here);
+    assert!(objects.has(&primary("here", 1)));
+    assert_eq!(objects.len(), 2);
+}
+
+#[test]
+fn copies_are_known_before_their_primaries_and_outlive_them() {
+    let mut objects = Objects::default();
+    let web = primary("web", 0);
+    assert_eq!(objects.copy_is_there(1, &web.name, copy(3), 0), None);
+    objects.is_there(&web, seen(0));
+    assert_eq!(objects.turn(&web).unwrap().copy, Some(copy(3)));
+    assert_eq!(objects.whose(1, &copy(3).name), Some(web.name.clone()));
+    objects.is_gone(&web);
+    assert_eq!(objects.turn(&web), None);
+    objects.copies_begin(1);
+    assert_eq!(objects.copies_are_complete(1), std::slice::from_ref(&web.name));
+    assert_eq!(objects.copy_is_gone(1, &web.name), None);
+    assert_eq!(objects.whose(1, &copy(3).name), None);
+}
+
+#[test]
+fn those_that_a_rule_means_are_found_by_the_labels_of_either_side() {
+    let mut objects = Objects::default();
+    let (web, api) = (primary("web", 0), primary("api", 0));
+    let elsewhere = Primary {
+        name: ObjectName::in_workspace("c2", "shop", "web"),
+        ..web.clone()
+    };
+    objects.is_there(&web, seen(0b01));
+    objects.is_there(&api, seen(0b10));
+    objects.is_there(&elsewhere, seen(0b01));
+    objects.copy_is_there(1, &api.name, copy(1), 0b100);
+    assert_eq!(objects.meant(1, 0, Some("c1")), std::slice::from_ref(&web));
+    assert_eq!(objects.meant(1, 1, Some("c1")), std::slice::from_ref(&api));
+    assert_eq!(objects.meant(1, 2, None), std::slice::from_ref(&api));
+    assert_eq!(objects.meant(2, 0, Some("c1")), []);
+    assert_eq!(objects.primary(1, &web.name), Some(web));
+    assert_eq!(
+        objects.primary(1, &ObjectName::in_workspace("c1", "shop", "none")),
+        None
+    );
+}
+
+#[test]
+fn only_what_is_due_is_asked_for_and_from_where_it_stopped() {
+    let mut objects = Objects::default();
+    let all: Vec<Primary> = ["a", "b", "c"].iter().map(|name| primary(name, 0)).collect();
+    for primary in &all {
+        objects.is_there(primary, seen(0));
+    }
+    objects.turn(&all[0]);
+    let keys = |from: usize| -> Vec<Key> { all[from..].iter().cloned().map(Key::Object).collect() };
+    assert_eq!(objects.due(Some((1, 7)), None), keys(1));
+    assert_eq!(objects.due(Some((1, 7)), Some(&Key::Object(all[2].clone()))), keys(2));
+    assert_eq!(objects.due(Some((1, 8)), None), []);
+    assert_eq!((objects.len(), objects.pending()), (3, 2));
+}
