@@ -23,7 +23,7 @@ pub(crate) async fn first_hidden(cluster: &Rc<Cluster>, shown: &BTreeSet<String>
     loop {
         match listing.next().await {
             Ok(Some(object)) => {
-                hidden.extend(Some(<Meta>::parse(&object)?.name).filter(|name| !shown.contains(&**name)))
+                hidden.extend(Some(<Meta>::parse(&object)?.name).filter(|name| !shown.contains(&**name)));
             }
             Ok(None) => break,
             // A syncer that may not read the CRDs has to rely on what is shown.

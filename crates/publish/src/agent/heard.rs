@@ -6,7 +6,7 @@ use std::rc::Rc;
 use driver::queue::Class;
 use driver::source::{Reading, SourceEvent, Style};
 use kube_lite::meta::Meta;
-use kube_lite::{ObjectName, Workspaces};
+use kube_lite::{ObjectName, ResourceType, Workspaces};
 
 use super::Agent;
 use super::border::Feed;
@@ -301,18 +301,13 @@ impl Agent {
             LeadsTo::Nobody => return,
             LeadsTo::Meant => self.objects.meant(route, rule, shard.map(|_| &*meta.workspace)),
             LeadsTo::Owners(names) => {
-                let of = |name: String| match shard {
-                    Some(_) => {
-                        let namespace = if known.remote().namespaced {
-                            &*meta.namespace
-                        } else {
-                            ""
-                        };
+                let at = |of: &ResourceType| if of.namespaced { &*meta.namespace } else { "" };
+                let of = |name: String| {
+                    if shard.is_some() {
+                        let namespace = at(known.remote());
                         Some(ObjectName::in_workspace(&meta.workspace, namespace, &name))
-                    }
-                    None => {
-                        let namespace = if known.local().namespaced { &*meta.namespace } else { "" };
-                        self.objects.whose(route, &ObjectName::new(namespace, &name))
+                    } else {
+                        self.objects.whose(route, &ObjectName::new(at(known.local()), &name))
                     }
                 };
                 let names: Vec<ObjectName> = names.into_iter().filter_map(of).collect();

@@ -297,21 +297,14 @@ impl Agent {
         }
         let (objects, published, namespaces) = (&self.objects, &self.published, &self.namespaces);
         while self.queue.refill(self.now, |group, from| {
-            match group {
-                Some(_) => objects.due(group, from.as_ref()),
-                None => {
-                    let left = namespaces.names().map(Key::Namespace);
-                    published
-                        .names()
-                        .map(Key::Published)
-                        .chain([Key::Export])
-                        .chain(left)
-                        .collect()
-                }
-            }
-            .into_iter()
-            .map(|key| (key, Class::Normal))
-            .collect::<Vec<_>>()
+            let keys = if group.is_some() {
+                objects.due(group, from.as_ref())
+            } else {
+                let left = namespaces.names().map(Key::Namespace);
+                let others = published.names().map(Key::Published).chain([Key::Export]);
+                others.chain(left).collect()
+            };
+            keys.into_iter().map(|key| (key, Class::Normal)).collect::<Vec<_>>()
         }) {}
         let at_once = &self.at_once;
         let rank = |key: &Key| {

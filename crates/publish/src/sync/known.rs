@@ -26,7 +26,7 @@ pub(crate) struct Known {
 impl Known {
     /// The path of a workspace, if it was read before. It never changes.
     pub(super) fn path(&self, workspace: &str) -> Option<String> {
-        self.paths.borrow().get(workspace).map(|path| path.to_string())
+        self.paths.borrow().get(workspace).map(ToString::to_string)
     }
 
     /// This is the path of a workspace.
@@ -55,12 +55,12 @@ impl Known {
         let Served::Resources(mut resources) = answer else {
             return Ok(None);
         };
-        let Some(served) = resources.remove(&*type_of.resource) else {
+        let Some(found) = resources.remove(&*type_of.resource) else {
             return Ok(None);
         };
         let mut types = self.types.borrow_mut();
         types.retain(|_, (read, _)| is_fresh(read));
-        types.insert(key, (Instant::now(), served.clone()));
-        Ok(Some(served))
+        types.insert(key, (Instant::now(), found.clone()));
+        Ok(Some(found))
     }
 }
