@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
-use bytes::Bytes;
 use driver::queue::QueueKey;
 use kube_lite::ObjectName;
+
+use crate::turn::AtHand;
 
 /// Which API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,7 +62,7 @@ impl Primary {
 pub(crate) type Group = Option<(u32, u32)>;
 
 impl QueueKey for Key {
-    type Payload = Bytes;
+    type Payload = AtHand;
     type Side = Side;
     type Group = Group;
     type Lot = Option<u32>;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use bytes::Bytes;
+use driver::queue::Payload;
 use kube_lite::ObjectName;
 
 /// What is known of an object when it is its turn.
@@ -11,8 +13,26 @@ pub(crate) struct Turn {
     pub(crate) copy: Option<Copied>,
     /// What was wanted when it was last in sync, in a few bits.
     pub(crate) state: Option<u64>,
+    /// The version of the copy that it was in sync with; 0 if it was not.
+    pub(crate) settled: u64,
     /// What belongs to it.
     pub(crate) uses: OwnUses,
+}
+
+/// What was heard of last, so that it need not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AtHand {
+    /// The primary.
+    Primary(Bytes),
+    /// Its copy.
+    Copy(Bytes),
+}
+
+impl Payload for AtHand {
+    fn bytes(&self) -> usize {
+        let (Self::Primary(object) | Self::Copy(object)) = self;
+        object.len()
+    }
 }
 
 /// An object that belongs to a primary, at one side, in a few bits.

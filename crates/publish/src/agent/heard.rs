@@ -19,7 +19,7 @@ use crate::kcp::{self, EndpointSlice, Export, parsed};
 use crate::keys;
 use crate::kinds::Origin;
 use crate::sides::{Key, Place, Primary, Side};
-use crate::turn::Copied;
+use crate::turn::{AtHand, Copied};
 
 impl Agent {
     pub(super) fn reported(&mut self, feed: Feed, event: SourceEvent) {
@@ -193,7 +193,8 @@ impl Agent {
             SourceEvent::Object(object) | SourceEvent::Unchanged(object) => {
                 if let Some((primary, seen)) = self.primary(route, shard, &object) {
                     self.objects.is_there(&primary, seen);
-                    self.queue.add(Key::Object(primary), Class::Normal, Some(object));
+                    let at_hand = AtHand::Primary(object);
+                    self.queue.add(Key::Object(primary), Class::Normal, Some(at_hand));
                 }
             }
             SourceEvent::Gone(object) => {
@@ -236,25 +237,34 @@ impl Agent {
     }
 
     fn of_copies(&mut self, route: u32, event: SourceEvent) {
-        let due = match event {
-            SourceEvent::Begin(_) => return self.objects.copies_begin(route),
-            SourceEvent::Object(object) | SourceEvent::Unchanged(object) => self.copy_is_there(route, &object),
+        match event {
+            SourceEvent::Begin(_) => self.objects.copies_begin(route),
+            SourceEvent::Object(object) => {
+                let due = self.copy_is_there(route, &object);
+                self.copy_makes_due(due, Some(AtHand::Copy(object)));
+            }
+            SourceEvent::Unchanged(object) => {
+                let due = self.copy_is_there(route, &object);
+                self.copy_makes_due(due, None);
+            }
             SourceEvent::Gone(object) => {
                 let of = self.of_copy(route, &object);
-                of.and_then(|(of, ..)| self.copy_is_gone(route, &of))
+                let due = of.and_then(|(of, ..)| self.copy_is_gone(route, &of));
+                self.copy_makes_due(due, None);
             }
             SourceEvent::Complete(_) => {
                 for of in self.objects.copies_are_complete(route) {
-                    if let Some(primary) = self.copy_is_gone(route, &of) {
-                        self.queue.add(Key::Object(primary), Class::Normal, None);
-                    }
+                    let due = self.copy_is_gone(route, &of);
+                    self.copy_makes_due(due, None);
                 }
-                return;
             }
-            SourceEvent::Up | SourceEvent::Down(_) => return,
-        };
-        if let Some(primary) = due {
-            self.queue.add(Key::Object(primary), Class::Normal, None);
+            SourceEvent::Up | SourceEvent::Down(_) => {}
+        }
+    }
+
+    fn copy_makes_due(&mut self, primary: Option<Primary>, at_hand: Option<AtHand>) {
+        if let Some(primary) = primary {
+            self.queue.add(Key::Object(primary), Class::Normal, at_hand);
         }
     }
 

@@ -26,7 +26,6 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use driver::Moment;
 use driver::outbox::Outbox;
 use driver::queue::{Class, Done, Queue};
@@ -49,6 +48,7 @@ use crate::kinds::Origin;
 use crate::publishing::{ExportJob, PublishJob};
 use crate::sides::{Key, Side};
 use crate::sync::Job;
+use crate::turn::AtHand;
 use driver::events::Record;
 
 /// How many things are done at once.
@@ -291,7 +291,7 @@ impl Agent {
     }
 
     /// The next thing to do, if it is somebody's turn.
-    fn next(&mut self) -> Option<(Key, Option<Bytes>)> {
+    fn next(&mut self) -> Option<(Key, Option<AtHand>)> {
         if self.taken >= AT_ONCE {
             return None;
         }
@@ -320,7 +320,7 @@ impl Agent {
     }
 
     /// Begins with something whose turn it is.
-    fn begin(&mut self, key: &Key, object: Option<Bytes>) {
+    fn begin(&mut self, key: &Key, at_hand: Option<AtHand>) {
         match key {
             Key::Published(name) => match self.published.get(name).filter(|_| self.settings.parts.schemas) {
                 Some(resource) => {
@@ -361,7 +361,7 @@ impl Agent {
                     agent: Rc::clone(&self.settings.agent),
                     namespace: Rc::clone(&self.settings.namespace),
                     applies: self.settings.applies,
-                    object,
+                    at_hand,
                     turn,
                 };
                 self.report.counts_pass();

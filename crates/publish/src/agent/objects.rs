@@ -248,6 +248,7 @@ impl Objects {
         Some(Turn {
             copy: known.copy.clone(),
             state: known.state,
+            settled: known.settled.map_or(0, |settled| settled.copy),
             uses: OwnUses::default(),
         })
     }

@@ -47,8 +47,8 @@ impl Role for Agent {
                 self.queue.side_is_back(side, self.now, jitter);
             }
         }
-        while let Some((key, object)) = self.next() {
-            self.begin(&key, object);
+        while let Some((key, at_hand)) = self.next() {
+            self.begin(&key, at_hand);
         }
     }
 

@@ -39,7 +39,7 @@ use crate::lifecycle::{self, Propagation};
 use crate::route::Route;
 use crate::sides::{Primary, Side};
 use crate::trouble::Stop;
-use crate::turn::{Copied, Turn, Use};
+use crate::turn::{AtHand, Copied, Turn, Use};
 use driver::events::Record;
 
 /// What is to be done with an object.
@@ -51,8 +51,8 @@ pub(crate) struct Job {
     pub(crate) namespace: Rc<str>,
     /// Whether what is written on the service cluster is applied.
     pub(crate) applies: bool,
-    /// The object, if it is at hand.
-    pub(crate) object: Option<Bytes>,
+    /// What need not be read.
+    pub(crate) at_hand: Option<AtHand>,
     /// What is known of it.
     pub(crate) turn: Turn,
 }
@@ -158,7 +158,7 @@ impl Pass<'_> {
 
     async fn found(&self) -> Result<Option<Value>, Stop> {
         let stop = |error| Stop::of(self.primary.shard(), "reading the object", "", error);
-        if let Some(object) = &self.job.object {
+        if let Some(AtHand::Primary(object)) = &self.job.at_hand {
             return parsed(object).map(Some).map_err(stop);
         }
         let name = &self.primary.name;
@@ -231,6 +231,13 @@ impl Pass<'_> {
     /// The copy, by the labels that say of which object it is.
     async fn find_copy(&self) -> Result<Option<Value>, Stop> {
         let local = self.route.local();
+        if let Some(AtHand::Copy(copy)) = &self.job.at_hand {
+            let copy = parsed::<Value>(copy).map_err(unread)?;
+            // One from before our own last write is none.
+            if self.is_copy(&copy) && version_of(&copy) >= self.job.turn.settled {
+                return Ok(Some(copy));
+            }
+        }
         if let Some(known) = &self.job.turn.copy {
             match self.service.get(local, &known.name, Content::Full).await {
                 Ok(copy) => {
