@@ -383,7 +383,7 @@ fn load(
     };
     let before = fingerprint(kubeconfig);
     let loaded = access::load(side, source, renewed)?;
-    let (mut config, files, trust) = (loaded.config, loaded.files, loaded.trust);
+    let (mut config, files) = (loaded.config, loaded.files);
     if let Some(url) = reach.from(&config.cluster_url) {
         config.cluster_url = url;
     }
@@ -410,7 +410,8 @@ fn load(
         place: Rc::new(Place {
             side: side.into(),
             address: format!("{address}{}", connect::proxy_for_people(&config)),
-            trust,
+            trust: loaded.trust,
+            login: loaded.login,
         }),
         address,
         url: config.cluster_url.clone(),

@@ -142,14 +142,32 @@ pub(super) fn job(spec: &mut Value, _: &Hub<'_>) {
     }
 }
 
-/// A volume's claim: what the user chose, without the UID of the hub's claim; nothing if the hub's controller chose it.
-pub(super) fn claim_ref(claim: &mut Value, hub: &Hub<'_>) {
+/// What names another object, without its UID at the hub; nothing if the hub's controller chose it, as the claim of a volume.
+pub(super) fn reference(value: &mut Value, hub: &Hub<'_>) {
     if hub.is_annotated(BOUND_BY_CONTROLLER) {
-        *claim = Value::Null;
-    } else if let Value::Object(fields) = claim {
-        fields.remove("uid");
-        fields.remove("resourceVersion");
+        *value = Value::Null;
+    } else if let Value::Object(fields) = value {
+        without_uid(fields);
     }
+}
+
+/// The same of all references in a list.
+pub(super) fn references_in(value: &mut Value, hub: &Hub<'_>) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| references_in(item, hub)),
+        Value::Object(fields) => {
+            if let Some(Value::Object(reference)) = fields.get_mut("targetRef") {
+                without_uid(reference);
+            }
+            fields.values_mut().for_each(|value| references_in(value, hub));
+        }
+        _ => {}
+    }
+}
+
+fn without_uid(reference: &mut Map<String, Value>) {
+    reference.remove("uid");
+    reference.remove("resourceVersion");
 }
 
 /// Removes each `caBundle` that is empty or a placeholder, or that a controller of the hub has filled in.
