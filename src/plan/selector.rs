@@ -103,6 +103,11 @@ impl Selector {
         self.own.extend(other);
     }
 
+    /// How many names and namespaces it consists of: what it costs to compare it.
+    pub(crate) fn size(&self) -> usize {
+        self.layers().map(Layer::length).sum()
+    }
+
     /// What it selects and another one does not, or not in the same way.
     pub fn added_to(&self, other: &Self) -> Added {
         steps::whole(self.adding_to(other))
@@ -111,6 +116,8 @@ impl Selector {
     /// The same in slices.
     pub(crate) async fn adding_to(&self, other: &Self) -> Added {
         let mut added = Added::default();
+        steps::pause().await;
+        steps::many(self.size() + other.size());
         if self.own.spared != other.own.spared {
             added.scopes.insert(Scope::default());
         }

@@ -40,7 +40,7 @@ fn a_namespace_that_is_missing_is_to_be_created_and_a_counter_is_no_permission()
 
 #[test]
 fn credentials_that_are_not_accepted_are_named_with_where_they_are() {
-    let refused = refusal(401, "Unauthorized", "Unauthorized");
+    let refused = Error::Unauthorized(Box::default());
     check(
         &refused,
         "renew the token of /etc/hub.kubeconfig; edge-syncer gen NAME --rotate makes another token",

@@ -10,7 +10,7 @@ use crate::plan::steps;
 pub(super) const WRITTEN_OUT: usize = 64;
 
 /// The selected objects of one resource. Cluster-scoped objects stand under the empty namespace.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Eq)]
 pub(in crate::plan) struct Layer {
     pub(super) by_namespace: BTreeMap<String, Names>,
     /// Names that are selected in every namespace but `spared`.
@@ -26,11 +26,50 @@ pub(in crate::plan) struct Layer {
 
 /// Each of these names in each of these namespaces. Every resource of an entry shares them: a config that names a
 /// thousand of each is small, but all combinations of them are not.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Eq, PartialOrd, Ord)]
 pub(in crate::plan) struct Shared {
     /// Absent: in every namespace but the spared one.
     pub(in crate::plan) namespaces: Option<Rc<BTreeSet<String>>>,
     pub(in crate::plan) names: Rc<Names>,
+}
+
+/// What is compared is read.
+impl PartialEq for Layer {
+    fn eq(&self, other: &Self) -> bool {
+        let Self {
+            by_namespace,
+            everywhere,
+            shared,
+            spared,
+            implied,
+            named,
+        } = self;
+        let is_as_long = by_namespace.len() == other.by_namespace.len() && everywhere.size() == other.everywhere.size();
+        if is_as_long {
+            steps::many(by_namespace.len() + everywhere.size());
+        }
+        is_as_long
+            && *by_namespace == other.by_namespace
+            && *everywhere == other.everywhere
+            && *shared == other.shared
+            && *spared == other.spared
+            && *implied == other.implied
+            && *named == other.named
+    }
+}
+
+/// The same; that two are one is seen by their pointers.
+impl PartialEq for Shared {
+    fn eq(&self, other: &Self) -> bool {
+        let is_one = match (&self.namespaces, &other.namespaces) {
+            (Some(known), Some(other)) => Rc::ptr_eq(known, other),
+            _ => true,
+        };
+        if !is_one || !Rc::ptr_eq(&self.names, &other.names) {
+            steps::many(self.length());
+        }
+        self.namespaces == other.namespaces && self.names == other.names
+    }
 }
 
 impl Shared {
@@ -42,6 +81,11 @@ impl Shared {
     fn size(&self) -> usize {
         let namespaces = self.namespaces.as_ref().map_or(1, |namespaces| namespaces.len());
         namespaces.saturating_mul(self.names.size())
+    }
+
+    /// Of how many names and namespaces it consists.
+    fn length(&self) -> usize {
+        self.names.size() + self.namespaces.as_ref().map_or(1, |namespaces| namespaces.len())
     }
 
     /// True if it has so few names that each can be read.
@@ -59,6 +103,14 @@ impl Shared {
 }
 
 impl Layer {
+    /// How many names and namespaces it consists of.
+    pub(super) fn length(&self) -> usize {
+        let written_out = self.by_namespace.values().map(Names::size);
+        let shared = self.shared.iter().map(Shared::length);
+        let implied = self.implied.iter().map(|names| names.len());
+        self.everywhere.size() + written_out.chain(shared).chain(implied).sum::<usize>()
+    }
+
     /// A selection that "every namespace" does not extend to the namespace `spared`.
     pub(in crate::plan) fn sparing(spared: Option<&str>) -> Self {
         Self {
