@@ -96,6 +96,7 @@ impl Compared {
                 };
                 selectors.keep_if_same(selector, &mut planned.selector);
                 others.keep_if_same(yields_to, &mut planned.yields_to);
+                pause().await;
                 if !Rc::ptr_eq(selector, &planned.selector) {
                     added.insert(pair.clone(), last.added(selector, &planned.selector).await);
                 }

@@ -103,11 +103,6 @@ impl Selector {
         self.own.extend(other);
     }
 
-    /// How many names and namespaces it consists of: what it costs to compare it.
-    pub(crate) fn size(&self) -> usize {
-        self.layers().map(Layer::length).sum()
-    }
-
     /// What it selects and another one does not, or not in the same way.
     pub fn added_to(&self, other: &Self) -> Added {
         steps::whole(self.adding_to(other))
@@ -117,7 +112,7 @@ impl Selector {
     pub(crate) async fn adding_to(&self, other: &Self) -> Added {
         let mut added = Added::default();
         steps::pause().await;
-        steps::many(self.size() + other.size());
+        steps::many(self.layers().chain(other.layers()).map(Layer::parts).sum());
         if self.own.spared != other.own.spared {
             added.scopes.insert(Scope::default());
         }
@@ -204,6 +199,7 @@ impl Selector {
         for shared in shared.filter(|shared| !shared.is_small() && !is_known(shared)) {
             match &shared.namespaces {
                 Some(namespaces) => {
+                    steps::many(namespaces.len());
                     // That all of a namespace is selected does not say that what is named there is.
                     let is_named = tells && *shared.names != Names::All;
                     let is_new = |of: &&String| is_named || !other.has_all_of(of);

@@ -129,17 +129,12 @@ pub fn marks(metadata: &str, direction: Direction, revert_from: RevertFrom) -> R
     marked.deletion_timestamp.is_some().hash(&mut hasher);
     let applied = OnceCell::new();
     for owner in &marked.managed_fields {
-        let fields = if owner.is_our_apply() {
-            owner.fields_without_restarts()
-        } else if owner.is_taken(direction, revert_from) {
-            let applied = applied.get_or_init(|| applied_by_us(&marked.managed_fields));
-            match owner.fields_beside(applied) {
-                None => continue,
-                fields => fields,
-            }
-        } else {
+        let applied = || applied.get_or_init(|| applied_by_us(&marked.managed_fields));
+        let is_taken = || owner.is_taken(direction, revert_from) && !owner.is_within(applied());
+        if !owner.is_our_apply() && !is_taken() {
             continue;
-        };
+        }
+        let fields = owner.fields_without_restarts();
         owner.manager.hash(&mut hasher);
         owner.time.hash(&mut hasher);
         fields.hash(&mut hasher);
@@ -288,18 +283,11 @@ impl Owner<'_> {
         field_set(self).is_ok_and(|fields| !fields.only(&OUR_MARK).is_empty())
     }
 
-    /// Its fields beside those that we have applied, without what only restarts pods; `None` if there are none.
-    fn fields_beside(&self, applied: &FieldSet) -> Option<Cow<'_, str>> {
-        let fields = self.fields_without_restarts()?;
-        let Some(mut set) = FieldSet::parse(&fields) else {
-            return Some(fields);
-        };
-        let shares = set.subtract(applied);
-        match (set.is_empty(), shares) {
-            (true, _) => None,
-            (false, true) => Some(Cow::Owned(set.render())),
-            (false, false) => Some(fields),
-        }
+    /// True if it has nothing, or nothing that we have not applied too, but what only restarts pods.
+    fn is_within(&self, applied: &FieldSet) -> bool {
+        let fields = self.fields_without_restarts();
+        let set = fields.map(|fields| FieldSet::parse(&fields));
+        set.is_none_or(|set| set.is_some_and(|set| set.is_within(applied)))
     }
 
     /// Its fields, as they are written, without what only restarts pods.

@@ -142,8 +142,8 @@ fn a_turn_of_the_loop_takes_as_many_steps_of_planning_as_it_may() {
     let served = serves(100);
     for (shape, spec) in shapes(1000) {
         for (word, (_, steps, _)) in go_through(&spec, &served, SLICE, 30).0.0 {
-            // What is not served is logged at once, and a long selection is compared in one go.
-            assert!(steps <= SLICE + 3000, "{shape}: {steps} steps in one turn ({word})");
+            // What is not served is logged at once, and a long selection is compared in one go with those before it.
+            assert!(steps <= SLICE + 4000, "{shape}: {steps} steps in one turn ({word})");
         }
     }
 }

@@ -61,12 +61,11 @@ impl PartialEq for Layer {
 /// The same; that two are one is seen by their pointers.
 impl PartialEq for Shared {
     fn eq(&self, other: &Self) -> bool {
-        let is_one = match (&self.namespaces, &other.namespaces) {
-            (Some(known), Some(other)) => Rc::ptr_eq(known, other),
-            _ => true,
-        };
-        if !is_one || !Rc::ptr_eq(&self.names, &other.names) {
-            steps::many(self.length());
+        if !self.has_its_namespaces(other) {
+            steps::many(self.namespaces.as_ref().map_or(1, |namespaces| namespaces.len()));
+        }
+        if !Rc::ptr_eq(&self.names, &other.names) {
+            steps::many(self.names.size());
         }
         self.namespaces == other.namespaces && self.names == other.names
     }
@@ -83,9 +82,19 @@ impl Shared {
         namespaces.saturating_mul(self.names.size())
     }
 
-    /// Of how many names and namespaces it consists.
-    fn length(&self) -> usize {
-        self.names.size() + self.namespaces.as_ref().map_or(1, |namespaces| namespaces.len())
+    /// True if the namespaces are the very same.
+    fn has_its_namespaces(&self, other: &Self) -> bool {
+        match (&self.namespaces, &other.namespaces) {
+            (Some(known), Some(other)) => Rc::ptr_eq(known, other),
+            (known, other) => known.is_none() && other.is_none(),
+        }
+    }
+
+    /// True if the other one is of the same entry.
+    fn is_of_same_entry(&self, other: &Self) -> bool {
+        let all = &Names::All;
+        let has_its_names = Rc::ptr_eq(&self.names, &other.names) || *self.names == *all && *other.names == *all;
+        has_its_names && self.has_its_namespaces(other)
     }
 
     /// True if it has so few names that each can be read.
@@ -103,12 +112,9 @@ impl Shared {
 }
 
 impl Layer {
-    /// How many names and namespaces it consists of.
-    pub(super) fn length(&self) -> usize {
-        let written_out = self.by_namespace.values().map(Names::size);
-        let shared = self.shared.iter().map(Shared::length);
-        let implied = self.implied.iter().map(|names| names.len());
-        self.everywhere.size() + written_out.chain(shared).chain(implied).sum::<usize>()
+    /// Of how many parts it consists, each list that is shared being one.
+    pub(super) fn parts(&self) -> usize {
+        self.everywhere.size() + self.by_namespace.len() + self.shared.len() + self.implied.len()
     }
 
     /// A selection that "every namespace" does not extend to the namespace `spared`.
@@ -142,7 +148,7 @@ impl Layer {
     pub(in crate::plan) fn share(&mut self, more: Shared, resources: usize) {
         let size = more.size();
         // An entry that names a resource twice says the same twice in a row.
-        if size == 0 || self.shared.last() == Some(&more) {
+        if size == 0 || self.shared.last().is_some_and(|last| last.is_of_same_entry(&more)) {
             return;
         }
         if size.saturating_mul(resources) > WRITTEN_OUT {
