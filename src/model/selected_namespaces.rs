@@ -102,7 +102,7 @@ impl Model {
             return;
         }
         let (shown, next) = self.shown_and_next();
-        self.take_in_namespaces(shown);
+        self.take_in_namespaces(shown.into_iter().map(|name| (name, Ok(true))).collect());
         if !next.is_empty() {
             self.timers.starts(Timer::SelectedNamespaces);
             self.request(Request::FindNamespaces(next));
@@ -113,7 +113,7 @@ impl Model {
 
     /// Those that a watch has shown, of the first ones, and those that the hub is to be asked for: there may be thousands,
     /// and as many types.
-    fn shown_and_next(&self) -> (Vec<(String, Result<bool, Error>)>, Vec<String>) {
+    fn shown_and_next(&self) -> (Vec<String>, Vec<String>) {
         steps_are_taken(self.types.len());
         let types: Vec<&TypeState> = self.types.values().filter(|state| is_of_hub(state)).collect();
         let is_shown = |namespace: &str| {
@@ -128,7 +128,7 @@ impl Model {
         for name in self.selected_namespaces.open.iter().take(IN_A_TURN) {
             steps_are_taken(1);
             if is_shown(name) {
-                shown.push((name.clone(), Ok(true)));
+                shown.push(name.clone());
             } else {
                 next.push(name.clone());
             }

@@ -166,7 +166,7 @@ async fn the_uid_of_a_claim_goes_with_its_name() {
     hub.create(&volume).await;
     let volumes = json!([{"group": "", "resource": "persistentvolumes", "apiVersion": "v1", "objects": [shop]}]);
     select(&hub, &json!({"clusterScope": volumes})).await;
-    let mut syncer = pair.syncer(&[]);
+    let syncer = pair.syncer(&[]);
     let at = ["v1", "persistentvolumes", "", &*shop];
     let claimed = |name: &'static str, uid: Option<&'static str>| {
         move |copy: &Value| {

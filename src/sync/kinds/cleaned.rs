@@ -151,15 +151,19 @@ pub(super) fn reference(value: &mut Value, hub: &Hub<'_>) {
     }
 }
 
-/// The same of all references in a list.
-pub(super) fn references_in(value: &mut Value, hub: &Hub<'_>) {
+/// The same of what is behind each address of a Service.
+pub(super) fn targets_of_addresses(value: &mut Value, _: &Hub<'_>) {
+    targets(value);
+}
+
+fn targets(value: &mut Value) {
     match value {
-        Value::Array(items) => items.iter_mut().for_each(|item| references_in(item, hub)),
+        Value::Array(items) => items.iter_mut().for_each(targets),
         Value::Object(fields) => {
             if let Some(Value::Object(reference)) = fields.get_mut("targetRef") {
                 without_uid(reference);
             }
-            fields.values_mut().for_each(|value| references_in(value, hub));
+            fields.values_mut().for_each(targets);
         }
         _ => {}
     }

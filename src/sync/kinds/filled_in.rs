@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::accounts;
 use super::cleaned::{
-    address, aggregated_rules, ca_bundles, job, node_ports, pod, pull_secrets, reference, references_in,
+    address, aggregated_rules, ca_bundles, job, node_ports, pod, pull_secrets, reference, targets_of_addresses,
 };
 use super::hub::Hub;
 
@@ -86,7 +86,7 @@ pub(super) const KINDS: &[(&str, &str, &[FilledIn])] = &[
         // are scales it, which is an operation and no change of what it is. Where the origin says it too, the apply is stronger.
         (&["f:spec", "f:replicas"], UnlessUnset, StaysUnlessOurs),
     ]),
-    ("", "endpoints", &[(&["f:subsets"], Cleaned(1, references_in), Goes)]),
+    ("", "endpoints", &[(&["f:subsets"], Cleaned(1, targets_of_addresses), Goes)]),
     ("", "namespaces", &[
         (&["f:spec"], Dropped, Goes),
         // OpenShift assigns ranges of user ids.
@@ -152,7 +152,7 @@ pub(super) const KINDS: &[(&str, &str, &[FilledIn])] = &[
         (&["f:spec", "f:selector"], Cleaned(1, job), Stays),
         (&["f:spec", "f:template"], Synced, Stays),
     ]),
-    ("discovery.k8s.io", "endpointslices", &[(&["f:endpoints"], Cleaned(1, references_in), Goes)]),
+    ("discovery.k8s.io", "endpointslices", &[(&["f:endpoints"], Cleaned(1, targets_of_addresses), Goes)]),
     ("networking.k8s.io", "ingresses", &[
         // The hub's default class, from admission.
         (&["f:spec", "f:ingressClassName"], UnlessUnset, StaysUnlessPeoples),
