@@ -61,13 +61,15 @@ impl PartialEq for Layer {
 /// The same; that two are one is seen by their pointers.
 impl PartialEq for Shared {
     fn eq(&self, other: &Self) -> bool {
-        if !self.has_its_namespaces(other) {
+        let has_namespaces = || {
             steps::many(self.namespaces.as_ref().map_or(1, |namespaces| namespaces.len()));
-        }
-        if !Rc::ptr_eq(&self.names, &other.names) {
+            self.namespaces == other.namespaces
+        };
+        let has_names = || {
             steps::many(self.names.size());
-        }
-        self.namespaces == other.namespaces && self.names == other.names
+            self.names == other.names
+        };
+        (self.has_its_namespaces(other) || has_namespaces()) && (Rc::ptr_eq(&self.names, &other.names) || has_names())
     }
 }
 
