@@ -148,7 +148,7 @@ fn a_turn_of_the_loop_takes_as_many_steps_of_planning_as_it_may() {
     }
 }
 
-/// The record was written anew for each of a thousand types that had no copies, in one turn.
+/// The record was put together for each of a thousand types that had no copies, in one turn.
 #[test]
 fn many_types_without_copies_are_dropped_in_many_turns() {
     const SLICE: usize = 500;
