@@ -9,6 +9,7 @@ use kube_lite::{Cluster, RateLimit};
 
 use crate::api::FIELD_MANAGER;
 use crate::cli::Settings;
+use crate::renewal::Keep;
 use crate::side::Side;
 use crate::version;
 
@@ -45,9 +46,10 @@ pub(crate) fn open(side: Side, settings: &Settings) -> Result<Cluster, Box<dyn S
 
 /// Where a side has tokens that were renewed: those of the hub may be kept in a file.
 pub(crate) fn renewed(side: Side, settings: &Settings) -> Renewed {
-    let file = settings.kept_in_file().filter(|_| side != Side::Edge);
+    let keep = settings.keep.as_ref().filter(|_| side != Side::Edge);
     Renewed {
-        file,
+        file: settings.kept_in_file().filter(|_| side != Side::Edge),
+        secret: keep.filter(|keep| matches!(keep, Keep::Secret(_))).map(Keep::to_string),
         ..Renewed::default()
     }
 }

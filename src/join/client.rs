@@ -73,6 +73,7 @@ impl Client {
             side: HUB.into(),
             address: access::server_for_people(&self.access.config),
             trust: self.access.trust.clone(),
+            login: self.access.login.clone(),
         }
     }
 

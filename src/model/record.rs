@@ -15,7 +15,7 @@ use kube_lite::{Error, ObjectName, may_be_a_crd};
 use self::kept::{Kept, Names};
 use super::timers::Timer;
 use super::{Model, Request};
-use crate::plan::{Direction, SyncedType};
+use crate::plan::{Direction, SyncedType, steps_are_taken};
 use crate::report::{Subject, Topic};
 use crate::side::Side;
 
@@ -136,6 +136,7 @@ impl Record {
 impl Model {
     /// What the record should say from now on.
     pub(super) fn set_record(&mut self, wanted: BTreeSet<SyncedType>) {
+        steps_are_taken(wanted.len());
         if self.record.set(wanted) {
             self.hasten_record();
         }

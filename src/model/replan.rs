@@ -27,6 +27,8 @@ const PAUSE: Duration = Duration::from_micros(50);
 pub const PLAN_SLICE: usize = 4000;
 /// What it costs to follow the plan of one type, in such steps.
 const STEPS_OF_A_TYPE: usize = 10;
+/// Of how many types the record forgets at once that there were copies.
+const DROPPED_AT_ONCE: usize = 100;
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -42,7 +44,7 @@ impl Model {
     /// changes them all the time does not keep it from ever being followed.
     pub(super) fn plan_changes(&mut self) {
         match (&self.selecting.turns.plan, self.selecting.pause_until) {
-            (Some(Making::Following(_)), _) => self.selecting.turns.again = true,
+            (Some(Making::Following(_) | Making::Ending(_)), _) => self.selecting.turns.again = true,
             (None, Some(end)) if end > self.now => self.timers.set(Timer::Plan, end),
             _ => self.plan(),
         }
@@ -76,7 +78,7 @@ impl Model {
             self.selecting.turns.spent = slice - left;
             if self.selecting.turns.plan.is_none() {
                 self.timers.clear(Timer::Plan);
-                return self.plan_is_followed();
+                return self.plan_again_if_due();
             }
         }
     }
@@ -135,12 +137,24 @@ impl Model {
             },
             Making::Following(mut following) => {
                 while *left > 0 {
-                    let (pair, planned) = following.types.next()?;
+                    let Some((pair, planned)) = following.types.next() else {
+                        self.plan_is_followed();
+                        return Some(Making::Ending(self.deselected_types().into_iter()));
+                    };
                     let known = following.known.get(&pair).copied();
                     let added = following.added.remove(&pair).unwrap_or_default();
                     spend(left, self.follow_type(known, planned, &added));
                 }
                 Making::Following(following)
+            }
+            Making::Ending(mut deselected) => {
+                let next: Vec<TypeId> = deselected.by_ref().take(DROPPED_AT_ONCE).collect();
+                if next.is_empty() {
+                    return None;
+                }
+                spend(left, next.len() * STEPS_OF_A_TYPE);
+                self.drop_types_without_copies(&next);
+                Making::Ending(deselected)
             }
         })
     }
@@ -166,7 +180,7 @@ impl Model {
     /// Returns how many steps that took.
     fn follow_type(&mut self, known: Option<TypeId>, planned: TypePlan, added: &Added) -> usize {
         let state = known.and_then(|id| self.types.get(&id));
-        let changed = state.filter(|state| state.plan != planned);
+        let changed = state.filter(|state| !state.plan.is(&planned));
         let objects = changed.map_or(0, |state| state.inventory.len());
         self.plan_type(known, planned, added);
         STEPS_OF_A_TYPE + objects
@@ -182,7 +196,10 @@ impl Model {
         self.watch_hub_namespaces();
         self.start_origin_sources();
         self.pause_planning();
-        self.drop_types_without_copies();
+    }
+
+    /// Nothing is left to do of the plan.
+    fn plan_again_if_due(&mut self) {
         if std::mem::take(&mut self.selecting.turns.again) || self.selecting.changed {
             let pause = self.selecting.pause_until.unwrap_or(self.now);
             self.timers.set(Timer::Plan, pause);
@@ -232,7 +249,7 @@ impl Model {
     fn plan_type(&mut self, known: Option<TypeId>, planned: TypePlan, added: &Added) {
         let known = known.and_then(|id| self.types.get(&id).map(|state| (id, state)));
         if let Some((type_id, state)) = known {
-            if state.plan == planned {
+            if state.plan.is(&planned) {
                 return;
             }
             if state.plan.at_hub == planned.at_hub && state.plan.at_edge == planned.at_edge {
@@ -365,40 +382,50 @@ impl Model {
         }
     }
 
-    /// What was left until all types follow the new plan.
-    fn drop_types_without_copies(&mut self) {
+    /// Those of which nothing was dropped until all types follow the new plan.
+    fn deselected_types(&self) -> Vec<TypeId> {
         let deselected = self.types.iter().filter(|(_, state)| !state.plan.selected);
-        let deselected: Vec<TypeId> = deselected.map(|(&id, _)| id).collect();
-        for type_id in deselected {
-            self.drop_type_without_copies(type_id);
-        }
+        deselected.map(|(&id, _)| id).collect()
     }
 
     /// A deselected type is dropped, and leaves the record, when no copy of it is left. The plan that is being followed may
     /// select it again.
     pub(super) fn drop_type_without_copies(&mut self, type_id: TypeId) {
-        if self.selecting.turns.are_following() {
-            return;
+        if !self.selecting.turns.are_following() {
+            self.drop_types_without_copies(&[type_id]);
         }
-        let Some(state) = self.types.get(&type_id) else {
-            return;
-        };
-        let may_have_copies = state.inventory.may_have_ours() || !state.ends.is_empty();
-        let dropped = synced_type(&state.plan);
-        let cannot_be_listed = !state.copies_listed && self.has_listed_copies(state);
-        let are_known = state.copies_listed || cannot_be_listed && self.record.never_had_copies(&dropped);
-        if state.plan.selected || !are_known || may_have_copies {
-            return;
-        }
-        self.drop_type(type_id);
-        self.drop_finished(&dropped);
-        if dropped.direction == Direction::Up && self.hub_namespaces.are_left() {
+    }
+
+    /// The same of several, for which the record is changed once.
+    fn drop_types_without_copies(&mut self, types: &[TypeId]) {
+        let mut dropped = BTreeSet::new();
+        for &type_id in types {
+            let Some(of) = self.without_copies(type_id) else {
+                continue;
+            };
+            self.drop_type(type_id);
+            self.drop_finished(&of);
             // A later run has to know that there was upsync, to delete these namespaces.
+            if of.direction == Direction::Down || !self.hub_namespaces.are_left() {
+                dropped.insert(Pair::of_synced(&of));
+            }
+        }
+        if dropped.is_empty() {
             return;
         }
         let mut record = self.record.types().unwrap_or_default();
-        record.retain(|known| !known.is_same(&dropped));
+        record.retain(|known| !dropped.contains(&Pair::of_synced(known)));
         self.set_record(record);
+    }
+
+    /// What the record keeps of a deselected type of which no copy is left.
+    fn without_copies(&self, type_id: TypeId) -> Option<SyncedType> {
+        let state = self.types.get(&type_id)?;
+        let may_have_copies = state.inventory.may_have_ours() || !state.ends.is_empty();
+        let of = synced_type(&state.plan);
+        let cannot_be_listed = !state.copies_listed && self.has_listed_copies(state);
+        let are_known = state.copies_listed || cannot_be_listed && self.record.never_had_copies(&of);
+        (!state.plan.selected && are_known && !may_have_copies).then_some(of)
     }
 }
 

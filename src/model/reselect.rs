@@ -89,6 +89,6 @@ impl TypeState {
             not_stored: self.plan.not_stored.clone(),
             ..planned.clone()
         };
-        only_selector == self.plan && planned.selected && self.copies_listed && self.former_copies().is_empty()
+        only_selector.is(&self.plan) && planned.selected && self.copies_listed && self.former_copies().is_empty()
     }
 }

@@ -12,7 +12,7 @@ use kube_lite::{Error, ObjectName};
 use super::news::log_each;
 use super::timers::Timer;
 use super::{Model, Request, TypeId, TypeState};
-use crate::plan::{ConfigPlace, Direction};
+use crate::plan::{ConfigPlace, Direction, steps_are_taken};
 use crate::side::Side;
 
 /// The wait before the hub is asked for a namespace: what is applied together with the config, and what is being listed,
@@ -20,6 +20,8 @@ use crate::side::Side;
 const SETTLE: Duration = Duration::from_secs(2);
 /// How many are asked for at once.
 const AT_ONCE: usize = 50;
+/// Of how many one turn of the loop finds out whether the watches have shown them.
+const IN_A_TURN: usize = 1000;
 
 /// What is known of them.
 #[derive(Default)]
@@ -99,25 +101,42 @@ impl Model {
         if !self.timers.fires(Timer::SelectedNamespaces, self.now) {
             return;
         }
-        let open = self.selected_namespaces.open.iter();
-        let shown = open.filter(|name| self.is_shown_at_hub(name)).cloned();
-        let shown: Vec<_> = shown.map(|name| (name, Ok(true))).collect();
-        self.take_in_namespaces(shown);
-        let next: Vec<String> = self.selected_namespaces.open.iter().take(AT_ONCE).cloned().collect();
+        let (shown, next) = self.shown_and_next();
+        self.take_in_namespaces(shown.into_iter().map(|name| (name, Ok(true))).collect());
         if !next.is_empty() {
             self.timers.starts(Timer::SelectedNamespaces);
             self.request(Request::FindNamespaces(next));
+        } else if !self.selected_namespaces.open.is_empty() {
+            self.timers.set(Timer::SelectedNamespaces, self.now);
         }
     }
 
-    /// True if a watch has shown that the hub has this namespace.
-    fn is_shown_at_hub(&self, namespace: &str) -> bool {
-        let name = ObjectName::new("", namespace);
-        let mut types = self.types.values();
-        types.any(|state| {
-            let is_wanted = |copy| state.inventory.is_wanted(copy);
-            is_of_hub(state) && state.of_origin(&name).iter().any(is_wanted)
-        })
+    /// Those that a watch has shown, of the first ones, and those that the hub is to be asked for: there may be thousands,
+    /// and as many types.
+    fn shown_and_next(&self) -> (Vec<String>, Vec<String>) {
+        steps_are_taken(self.types.len());
+        let types: Vec<&TypeState> = self.types.values().filter(|state| is_of_hub(state)).collect();
+        let is_shown = |namespace: &str| {
+            let name = ObjectName::new("", namespace);
+            let mut types = types.iter();
+            types.any(|state| {
+                let is_wanted = |copy| state.inventory.is_wanted(copy);
+                state.of_origin(&name).iter().any(is_wanted)
+            })
+        };
+        let (mut shown, mut next) = (Vec::new(), Vec::new());
+        for name in self.selected_namespaces.open.iter().take(IN_A_TURN) {
+            steps_are_taken(1);
+            if is_shown(name) {
+                shown.push(name.clone());
+            } else {
+                next.push(name.clone());
+            }
+            if next.len() == AT_ONCE {
+                break;
+            }
+        }
+        (shown, next)
     }
 
     /// The hub has answered.

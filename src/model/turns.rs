@@ -23,6 +23,8 @@ pub(super) enum Making {
     Comparing(Sliced<Compared>),
     /// It is being followed. Nothing is written before that has ended, and what has changed is planned after it.
     Following(Following),
+    /// All types follow it. Those that no config selects are dropped, if no copies of them are left.
+    Ending(std::vec::IntoIter<TypeId>),
 }
 
 #[cfg(test)]
@@ -32,7 +34,7 @@ impl Making {
         match self {
             Self::Merging(_) => "merging",
             Self::Resolving(_) => "resolving",
-            Self::Resolved(_) | Self::Comparing(_) | Self::Following(_) => "following",
+            Self::Resolved(_) | Self::Comparing(_) | Self::Following(_) | Self::Ending(_) => "following",
         }
     }
 }
@@ -85,14 +87,16 @@ impl Compared {
     pub(super) fn with(mut plan: Plan, known: BTreeMap<Pair, Selected>) -> Sliced<Self> {
         Sliced::new(async move {
             let (mut last, mut added) = (Last::default(), BTreeMap::new());
+            let (mut selectors, mut others) = (Same::default(), Same::default());
             for (pair, planned) in &mut plan.types {
                 steps_are_taken(1);
                 pause().await;
                 let Some((selector, yields_to)) = known.get(pair) else {
                     continue;
                 };
-                last.keep_if_same(selector, &mut planned.selector);
-                last.keep_if_same(yields_to, &mut planned.yields_to);
+                selectors.keep_if_same(selector, &mut planned.selector);
+                others.keep_if_same(yields_to, &mut planned.yields_to);
+                pause().await;
                 if !Rc::ptr_eq(selector, &planned.selector) {
                     added.insert(pair.clone(), last.added(selector, &planned.selector).await);
                 }
@@ -102,30 +106,34 @@ impl Compared {
     }
 }
 
-/// What was compared last. The selections of many types may be long and alike: each then costs no more than its pointers.
+/// Two selections that were compared last. Those of many types may be long and alike: each then costs no more than its
+/// pointers.
 #[derive(Default)]
-struct Last {
-    same: Option<(Rc<Selector>, Rc<Selector>, bool)>,
-    added: Option<(Rc<Selector>, Rc<Selector>, Rc<Added>)>,
-}
+struct Same(Option<(Rc<Selector>, Rc<Selector>, bool)>);
 
-impl Last {
+impl Same {
     fn keep_if_same(&mut self, old: &Rc<Selector>, new: &mut Rc<Selector>) {
-        let known = self.same.as_ref();
+        let known = self.0.as_ref();
         let known = known.filter(|(known, other, _)| known == old && other == new);
         let is_same = known.map_or_else(|| old == new, |(.., is_same)| *is_same);
-        self.same = Some((Rc::clone(old), Rc::clone(new), is_same));
+        self.0 = Some((Rc::clone(old), Rc::clone(new), is_same));
         if is_same {
             *new = Rc::clone(old);
         }
     }
+}
 
+/// What was found last that a selection has more than another: the same for selections that are alike.
+#[derive(Default)]
+struct Last(Option<(Rc<Selector>, Rc<Selector>, Rc<Added>)>);
+
+impl Last {
     async fn added(&mut self, old: &Rc<Selector>, new: &Rc<Selector>) -> Rc<Added> {
-        if let Some((_, _, added)) = self.added.as_ref().filter(|(known, by, _)| known == old && by == new) {
+        if let Some((_, _, added)) = self.0.as_ref().filter(|(known, by, _)| known == old && by == new) {
             return Rc::clone(added);
         }
         let added = Rc::new(new.adding_to(old).await.with_names_up_to(NAMES));
-        self.added = Some((Rc::clone(old), Rc::clone(new), Rc::clone(&added)));
+        self.0 = Some((Rc::clone(old), Rc::clone(new), Rc::clone(&added)));
         added
     }
 }

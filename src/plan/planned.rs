@@ -113,6 +113,13 @@ pub struct TypePlan {
 }
 
 impl TypePlan {
+    /// True if the other one says the same, and selects by the very same selections: those of a thousand types may be long,
+    /// and what has not changed of them is kept.
+    pub fn is(&self, other: &Self) -> bool {
+        let shares = Rc::ptr_eq(&self.selector, &other.selector) && Rc::ptr_eq(&self.yields_to, &other.yields_to);
+        shares && self == other
+    }
+
     /// The type at the side of its origins.
     pub fn at_origin(&self) -> &ResourceType {
         match self.direction {

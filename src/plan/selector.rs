@@ -111,6 +111,8 @@ impl Selector {
     /// The same in slices.
     pub(crate) async fn adding_to(&self, other: &Self) -> Added {
         let mut added = Added::default();
+        steps::pause().await;
+        steps::many(self.layers().chain(other.layers()).map(Layer::parts).sum());
         if self.own.spared != other.own.spared {
             added.scopes.insert(Scope::default());
         }
@@ -197,6 +199,7 @@ impl Selector {
         for shared in shared.filter(|shared| !shared.is_small() && !is_known(shared)) {
             match &shared.namespaces {
                 Some(namespaces) => {
+                    steps::many(namespaces.len());
                     // That all of a namespace is selected does not say that what is named there is.
                     let is_named = tells && *shared.names != Names::All;
                     let is_new = |of: &&String| is_named || !other.has_all_of(of);

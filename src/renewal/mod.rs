@@ -240,7 +240,7 @@ impl Renewal {
                     "the credentials for a side will end",
                     side = side,
                     ends = self.date(Some(end)),
-                    advice = self.advice(side, &credentials)
+                    advice = self.advice(cluster, &credentials)
                 ),
                 Some(Notice::Ended(end)) => log_line!(
                     Warn,
@@ -248,7 +248,7 @@ impl Renewal {
                     "the credentials for a side have ended, by the clock of this machine",
                     side = side,
                     ends = self.date(Some(end)),
-                    advice = self.advice(side, &credentials)
+                    advice = self.advice(cluster, &credentials)
                 ),
             }
         }
@@ -256,9 +256,9 @@ impl Renewal {
 
     /// What to do about credentials that end. A token of the hub can be one of `gen`; a service has another kubeconfig
     /// than a pod.
-    fn advice(&self, side: Side, credentials: &Credentials) -> String {
-        if side == Side::Edge || !matches!(credentials, Credentials::Token(..)) {
-            return "put others into its kubeconfig, or into the files that it names; no restart is needed".to_owned();
+    fn advice(&self, cluster: &Cluster, credentials: &Credentials) -> String {
+        if Side::of(cluster) == Side::Edge || !matches!(credentials, Credentials::Token(..)) {
+            return format!("renew {}; no restart is needed", cluster.standing().place.login);
         }
         let keep = self.setup.keep.as_ref();
         let command = rotate_command(&self.setup.sync_target_name, keep);

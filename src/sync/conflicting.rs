@@ -28,7 +28,7 @@ use super::object::{Address, Desired};
 use super::ownership::{Copy, CopyState, Marked};
 use super::take_over::{Whose, contents_of, take_over, take_shared};
 use super::top_fields::object_of;
-use super::{dropped_versions, emptied, ownerless};
+use super::{dropped_versions, emptied, ownerless, references};
 
 /// Applies through `once`, as [`emptied::apply`] does: to a copy as it was at a version.
 pub(super) async fn apply(
@@ -47,6 +47,11 @@ pub(super) async fn apply(
         _ => None,
     };
     let version = alone.as_deref().or(version);
+    let freed = match version {
+        Some(version) => references::let_go(copies, at, desired, version).await?,
+        None => None,
+    };
+    let version = freed.as_deref().or(version);
     let mut applied = apply_at(version).await;
     if !applied.as_ref().is_err_and(may_conflict) {
         return applied;

@@ -155,6 +155,22 @@ impl FieldSet {
         false
     }
 
+    /// True if another one has all of its fields.
+    pub(super) fn is_within(&self, other: &Self) -> bool {
+        let mut open = vec![(0, 0)];
+        while let Some((node, theirs)) = open.pop() {
+            for (key, below) in self.fields(node) {
+                match other.below(theirs, key) {
+                    Some(their_below) if self.is_leaf(below) == other.is_leaf(their_below) => {
+                        open.push((below, their_below));
+                    }
+                    _ => return false,
+                }
+            }
+        }
+        true
+    }
+
     /// Leaves out the fields that another one has too, and what holds nothing else. True if there were any.
     pub(super) fn subtract(&mut self, other: &Self) -> bool {
         self.prune(

@@ -8,6 +8,8 @@ const ADMISSION: &str = "admissionregistration.k8s.io";
 fn resource(kind: &str) -> ResourceType {
     let (group, plural) = match kind {
         "ConfigMap" => ("", "configmaps"),
+        "Endpoints" => ("", "endpoints"),
+        "EndpointSlice" => ("discovery.k8s.io", "endpointslices"),
         "Namespace" => ("", "namespaces"),
         "PersistentVolume" => ("", "persistentvolumes"),
         "PersistentVolumeClaim" => ("", "persistentvolumeclaims"),
@@ -25,6 +27,7 @@ fn resource(kind: &str) -> ResourceType {
         "CronJob" => (BATCH, "cronjobs"),
         "Job" => (BATCH, "jobs"),
         "Ingress" => ("networking.k8s.io", "ingresses"),
+        "VolumeSnapshotContent" => ("snapshot.storage.k8s.io", "volumesnapshotcontents"),
         "ClusterRole" => ("rbac.authorization.k8s.io", "clusterroles"),
         // A custom type with a plural that has rules in another group.
         "Knative" => ("serving.knative.dev", "services"),
@@ -366,6 +369,32 @@ fn the_binding_of_volumes_stays_at_the_hub() {
         "PersistentVolume",
         json!({"metadata": {"annotations": {"pv.kubernetes.io/bound-by-controller": "yes"}}, "spec": {"claimRef": claimed, "capacity": {}}}),
         json!({"spec": {"capacity": {}}}),
+    );
+}
+
+#[test]
+fn the_uid_of_another_object_stays_at_the_hub() {
+    let full = |kind: &str| json!({"kind": kind, "namespace": "n", "name": "c", "uid": "u", "resourceVersion": "5"});
+    let named = |kind: &str| json!({"kind": kind, "namespace": "n", "name": "c"});
+    for (kind, path, of) in [
+        ("VolumeSnapshotContent", "volumeSnapshotRef", "VolumeSnapshot"),
+        ("PersistentVolume", "claimRef", "PersistentVolumeClaim"),
+    ] {
+        check(
+            kind,
+            json!({"spec": {path: full(of)}}),
+            json!({"spec": {path: named(of)}}),
+        );
+    }
+    check(
+        "Endpoints",
+        json!({"subsets": [{"addresses": [{"ip": "192.0.2.1", "targetRef": full("Pod")}, {"ip": "192.0.2.2"}]}]}),
+        json!({"subsets": [{"addresses": [{"ip": "192.0.2.1", "targetRef": named("Pod")}, {"ip": "192.0.2.2"}]}]}),
+    );
+    check(
+        "EndpointSlice",
+        json!({"endpoints": [{"addresses": ["192.0.2.1"], "targetRef": full("Pod")}]}),
+        json!({"endpoints": [{"addresses": ["192.0.2.1"], "targetRef": named("Pod")}]}),
     );
 }
 

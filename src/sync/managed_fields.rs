@@ -8,6 +8,7 @@
 //! both between one version of a copy and the next, without knowing any value, also from metadata alone.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
@@ -111,8 +112,9 @@ pub(super) struct Owner<'a> {
 pub type RevertFrom<'a> = Option<&'a [String]>;
 
 /// A hash of what we control in a copy: the fields that we own, those that people own and that are to be reverted, and
-/// whether it is being deleted, by its `metadata`; a restart of pods is none of these. Another value means that somebody else has changed it.
-/// Never 0.
+/// whether it is being deleted, by its `metadata`; a restart of pods is none of these. Nor is what somebody has beside us with
+/// the values that we have set: a server lets two managers have a field only as long as they agree. Another value means that
+/// somebody else has changed it. Never 0.
 pub fn marks(metadata: &str, direction: Direction, revert_from: RevertFrom) -> Result<u64, Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -125,19 +127,28 @@ pub fn marks(metadata: &str, direction: Direction, revert_from: RevertFrom) -> R
     let marked: Marked = parse(metadata.as_bytes())?;
     let mut hasher = DefaultHasher::new();
     marked.deletion_timestamp.is_some().hash(&mut hasher);
+    let applied = OnceCell::new();
     for owner in &marked.managed_fields {
-        let ours = owner.is_our_apply();
-        if !ours && !owner.is_taken(direction, revert_from) {
+        let applied = || applied.get_or_init(|| applied_by_us(&marked.managed_fields));
+        let is_taken = || owner.is_taken(direction, revert_from) && !owner.is_within(applied());
+        if !owner.is_our_apply() && !is_taken() {
             continue;
         }
         let fields = owner.fields_without_restarts();
-        if ours || fields.as_deref().is_none_or(|fields| fields != "{}") {
-            owner.manager.hash(&mut hasher);
-            owner.time.hash(&mut hasher);
-            fields.hash(&mut hasher);
-        }
+        owner.manager.hash(&mut hasher);
+        owner.time.hash(&mut hasher);
+        fields.hash(&mut hasher);
     }
     Ok(hasher.finish().max(1))
+}
+
+/// The fields that we have applied.
+fn applied_by_us(owners: &[Owner<'_>]) -> FieldSet {
+    let mut fields = FieldSet::default();
+    for owner in owners.iter().filter(|owner| owner.is_our_apply()) {
+        fields.add(&field_set(owner).unwrap_or_default());
+    }
+    fields
 }
 
 /// True if a field manager is this syncer or the Go syncer.
@@ -272,6 +283,13 @@ impl Owner<'_> {
         field_set(self).is_ok_and(|fields| !fields.only(&OUR_MARK).is_empty())
     }
 
+    /// True if it has nothing, or nothing that we have not applied too, but what only restarts pods.
+    fn is_within(&self, applied: &FieldSet) -> bool {
+        let fields = self.fields_without_restarts();
+        let set = fields.map(|fields| FieldSet::parse(&fields));
+        set.is_none_or(|set| set.is_some_and(|set| set.is_within(applied)))
+    }
+
     /// Its fields, as they are written, without what only restarts pods.
     fn fields_without_restarts(&self) -> Option<Cow<'_, str>> {
         let text = self.fields_v1?.get();
@@ -400,199 +418,5 @@ fn collect_paths(fields: &Value, path: &mut String, paths: &mut Vec<String>) {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    pub(in crate::sync) fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
-        json!({"manager": manager, "operation": operation, "time": "2026-01-01T00:00:00Z", "fieldsV1": fields})
-    }
-
-    pub(in crate::sync) fn ours() -> Value {
-        entry("edge-syncer", "Apply", &json!({"f:data": {"f:a": {}}}))
-    }
-
-    #[test]
-    fn drift_is_a_change_of_the_fields_that_are_ours_and_nothing_else() {
-        let patterns = ["kubectl".to_owned(), "kubectl-*".to_owned()];
-        let marks_of = |object: &Value| {
-            let metadata = object["metadata"].to_string();
-            marks(&metadata, Direction::Down, Some(&patterns)).unwrap()
-        };
-        let copy = |entries: &[Value]| json!({"metadata": {"name": "a", "managedFields": entries}, "data": {"x": "y"}});
-        let base = marks_of(&copy(&[ours()]));
-        let controller = entry("hpa", "Update", &json!({"f:spec": {"f:replicas": {}}}));
-        let mut later = ours();
-        later["time"] = json!("2027-01-01T00:00:00Z");
-        let mut status = entry("kubectl", "Update", &json!({"f:status": {}}));
-        status["subresource"] = json!("status");
-        for same in [vec![ours(), controller], vec![ours(), status]] {
-            assert_eq!(marks_of(&copy(&same)), base, "{same:?}");
-        }
-        let mut deleted = copy(&[ours()]);
-        deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-        let taken = entry("edge-syncer", "Apply", &json!({"f:data": {}}));
-        let people = entry("kubectl-edit", "Update", &json!({"f:data": {"f:b": {}}}));
-        // Other values of the same fields, applied under our own name by a syncer that is no longer the leader.
-        for other in [
-            deleted,
-            copy(&[taken]),
-            copy(&[]),
-            copy(&[ours(), people]),
-            copy(&[later]),
-        ] {
-            assert_ne!(marks_of(&other), base, "{other}");
-        }
-    }
-
-    #[test]
-    fn where_nothing_is_reverted_what_others_add_is_no_drift() {
-        let copy =
-            |entries: &[Value]| json!({"name": "a", "resourceVersion": "7", "managedFields": entries}).to_string();
-        let marks_of = |metadata: &str| marks(metadata, Direction::Down, None).unwrap();
-        let base = marks_of(&copy(&[ours()]));
-        for manager in ["kubectl-edit", "syncer", "before-first-apply"] {
-            let theirs = entry(manager, "Update", &json!({"f:metadata": {"f:labels": {"f:x": {}}}}));
-            let metadata = copy(&[ours(), theirs]);
-            assert_eq!(marks_of(&metadata), base, "{manager}");
-        }
-        let robbed = entry("edge-syncer", "Apply", &json!({"f:data": {}}));
-        assert_ne!(marks_of(&copy(&[robbed])), base);
-    }
-
-    /// The managed fields of a spec in which this restarts pods, and of nothing else.
-    fn restart(key: &str) -> Value {
-        match key {
-            "f:restartAt" => json!({key: {}}),
-            _ => json!({"f:template": {"f:metadata": {"f:annotations": {".": {}, key: {}}}}}),
-        }
-    }
-
-    fn restarted(manager: &str, key: &str, more: &Value) -> Value {
-        let mut fields = more.clone();
-        fields["f:spec"] = restart(key);
-        entry(manager, "Update", &fields)
-    }
-
-    // Found from outside: `kubectl rollout restart` at the edge was undone within a second.
-    #[test]
-    fn a_restart_of_pods_is_no_drift() {
-        let patterns = ["kubectl-*".to_owned()];
-        let marks_of = |entries: &[Value]| {
-            let metadata = json!({"name": "a", "managedFields": entries}).to_string();
-            marks(&metadata, Direction::Down, Some(&patterns)).unwrap()
-        };
-        let applied = |spec: Value| entry("edge-syncer", "Apply", &json!({"f:spec": spec}));
-        let base = marks_of(&[ours()]);
-        for key in RESTART_KEYS {
-            assert_eq!(marks_of(&[ours(), restarted("kubectl-rollout", key, &json!({}))]), base);
-            let more = json!({"f:data": {"f:b": {}}});
-            assert_ne!(marks_of(&[ours(), restarted("kubectl-edit", key, &more)]), base);
-            // Also where the hub has asked for one before.
-            let (mut before, after) = (restart(key), json!({"f:replicas": {}}));
-            before["f:replicas"] = json!({});
-            assert_eq!(
-                marks_of(&[applied(after)]),
-                marks_of(&[applied(before.clone())]),
-                "{key}"
-            );
-            before["f:paused"] = json!({});
-            assert_ne!(
-                marks_of(&[applied(before)]),
-                marks_of(&[applied(restart(key))]),
-                "{key}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_restart_that_stays_is_not_named_for_what_is_corrected() {
-        let edited = entry("kubectl-edit", "Update", &json!({"f:data": {"f:b": {}}}));
-        let late = |mut entry: Value| {
-            entry["time"] = json!("2026-01-02T00:00:00Z");
-            entry
-        };
-        let named = |entries: &[Value]| {
-            let object = json!({"metadata": {"name": "a", "managedFields": entries}}).to_string();
-            last_writer(object.as_bytes())
-        };
-        for key in RESTART_KEYS {
-            let restart = late(restarted("kubectl-rollout", key, &json!({})));
-            let both = late(restarted("kubectl-rollout", key, &json!({"f:data": {"f:c": {}}})));
-            let by = |manager: &str, fields: &str| Some((manager.to_owned(), fields.to_owned()));
-            assert_eq!(
-                named(&[ours(), edited.clone(), restart.clone()]),
-                by("kubectl-edit", "data.b")
-            );
-            assert_eq!(named(&[ours(), edited.clone(), both]), by("kubectl-rollout", "data.c"));
-            assert_eq!(named(&[ours(), restart]), None);
-        }
-    }
-
-    // Found from outside: as the docs of Kubernetes give it, `[{}]` empties the list. The server then names all fields for
-    // `before-first-apply`, those of controllers too.
-    #[test]
-    fn what_the_server_makes_up_for_a_copy_of_ours_is_not_the_go_syncers() {
-        let made_up = |annotation: &str| {
-            let fields = json!({"f:metadata": {"f:annotations": {annotation: {}}}, "f:data": {"f:b": {}}});
-            entry("before-first-apply", "Update", &fields)
-        };
-        for (annotation, is_taken) in [
-            ("f:edge.kubestellar.io/downsynced", true),
-            ("f:edge.kubestellar.io/owner", false),
-        ] {
-            let made_up = made_up(annotation).to_string();
-            let owner: Owner = serde_json::from_str(&made_up).unwrap();
-            for direction in [Direction::Down, Direction::Up] {
-                assert_eq!(owner.is_taken(direction, Some(&[])), is_taken, "{annotation}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_field_is_shared_with_whoever_else_has_it_unless_that_is_a_controller() {
-        assert_eq!(OUR_MARK[2], format!("f:{}", crate::api::OWNER));
-        let fields = json!({"f:data": {"f:a": {}}});
-        let shared = |other: Value| {
-            let object = json!([ours(), other]).to_string();
-            let owners: Vec<Owner<'_>> = serde_json::from_str(&object).unwrap();
-            Managers::of(&owners).shared
-        };
-        for (manager, operation, expected) in [
-            ("helm", "Update", true),
-            ("argocd", "Apply", true),
-            ("before-first-apply", "Update", true),
-            ("kube-controller-manager", "Update", false),
-            ("edge-syncer", "Update", false),
-        ] {
-            assert_eq!(shared(entry(manager, operation, &fields)), expected, "{manager}");
-            assert!(!shared(entry(
-                manager,
-                operation,
-                &json!({"f:data": {".": {}, "f:b": {}}})
-            )));
-        }
-        let mut scaled = entry("kubectl", "Update", &fields);
-        scaled["subresource"] = json!("scale");
-        assert!(!shared(scaled));
-    }
-
-    #[test]
-    fn names_who_changed_a_copy_last_and_what() {
-        let fields =
-            json!({"f:spec": {".": {}, "f:replicas": {}, "f:template": {"f:x": {}}}, "f:status": {"f:phase": {}}});
-        for (subresource, expected) in [
-            ("", ("hpa", "spec.replicas,spec.template.x")),
-            ("scale", ("hpa", "spec.replicas,spec.template.x")),
-            ("status", ("old", "data.a")),
-        ] {
-            let mut later = entry("hpa", "Update", &fields);
-            (later["time"], later["subresource"]) = (json!("2026-01-02T00:00:00Z"), json!(subresource));
-            let old = entry("old", "Update", &json!({"f:data": {"f:a": {}}}));
-            let object = json!({"metadata": {"managedFields": [old, later, ours()]}}).to_string();
-            let (manager, fields) = last_writer(object.as_bytes()).unwrap();
-            assert_eq!((&*manager, &*fields), expected);
-        }
-    }
-}
+#[path = "managed_fields_tests.rs"]
+pub(super) mod tests;

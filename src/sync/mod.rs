@@ -27,6 +27,7 @@ pub mod parsed;
 mod pull_secrets;
 mod read;
 pub mod reconcile;
+mod references;
 mod replace;
 mod restarts;
 pub mod retire;

@@ -155,3 +155,45 @@ async fn what_the_hub_says_counts_where_a_controller_has_filled_in_something_els
         hub.delete(api, plural, space, name).await;
     }
 }
+
+/// The UID of a claim was left in a volume whose claim is another one, or none, by now: it was released then, or deleted.
+#[tokio::test]
+async fn the_uid_of_a_claim_goes_with_its_name() {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let claim = |name: &str, uid: &str| json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": shop, "name": name, "uid": uid});
+    let volume = json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": shop}, "spec": {"accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": "1Gi"}, "storageClassName": "none", "hostPath": {"path": "/nowhere"}, "claimRef": claim("a", "of-the-hub")}});
+    hub.create(&volume).await;
+    let volumes = json!([{"group": "", "resource": "persistentvolumes", "apiVersion": "v1", "objects": [shop]}]);
+    select(&hub, &json!({"clusterScope": volumes})).await;
+    let syncer = pair.syncer(&[]);
+    let at = ["v1", "persistentvolumes", "", &*shop];
+    let claimed = |name: &'static str, uid: Option<&'static str>| {
+        move |copy: &Value| {
+            let claim = &copy["spec"]["claimRef"];
+            claim["name"] == name && claim["uid"].as_str() == uid
+        }
+    };
+    becomes(&edge, at, "has the claim without the hub's UID", claimed("a", None)).await;
+    let target = path("v1", "persistentvolumes", "", &shop);
+    let bind = async |name: &str| {
+        let bound = json!({"spec": {"claimRef": {"name": name, "uid": "of-the-edge"}}});
+        patch_as(&edge, "controller", &target, &bound).await;
+    };
+    bind("a").await;
+    let change = json!({"metadata": {"annotations": {"note": "1"}}});
+    hub.merge_patch("v1", "persistentvolumes", "", &shop, &change).await;
+    becomes(&edge, at, "keeps the edge's UID", |copy| {
+        copy["metadata"]["annotations"]["note"] == "1" && claimed("a", Some("of-the-edge"))(copy)
+    })
+    .await;
+    let another = json!({"spec": {"claimRef": {"name": "b", "uid": "another-of-the-hub"}}});
+    hub.merge_patch("v1", "persistentvolumes", "", &shop, &another).await;
+    becomes(&edge, at, "has the other claim alone", claimed("b", None)).await;
+    bind("b").await;
+    let none = json!({"spec": {"claimRef": null}});
+    hub.merge_patch("v1", "persistentvolumes", "", &shop, &none).await;
+    becomes(&edge, at, "has no claim", |copy| copy["spec"]["claimRef"].is_null()).await;
+    assert!(!syncer.log().contains("reason=CopyDrifted"), "{}", syncer.log());
+    hub.delete("v1", "persistentvolumes", "", &shop).await;
+}

@@ -4,9 +4,11 @@ use serde_json::{Value, json};
 
 use crate::bench::{At, LONG_ENOUGH, says, stays_the_same, syncer_of, uid};
 use crate::support::objects::{config_map, namespace};
-use crate::support::stage::{config_maps, own_group, select, stock};
+use crate::support::stage::{Stage, config_maps, own_group, select, stage, stock};
 use crate::support::statuses::{deployment, returns, select_deployments, set_status, status_writes, web};
-use crate::support::story::{arrives, copy_equals, crd, custom_object, edit, gone, install_crd, upsync_all};
+use crate::support::story::{
+    SOON, arrives, copy_equals, crd, custom_object, edit, gone, install_crd, remains, upsync_all,
+};
 use crate::support::{Objects, PairLease, Server, ServerOptions, Syncer, install_crds, shared_pair};
 
 /// What the sync targets of two hubs, or of two edges, are called.
@@ -252,4 +254,40 @@ fn service(shop: &str, name: &str, like: &Value) -> Value {
         "metadata": {"namespace": shop, "name": name, "labels": like["labels"], "annotations": like["annotations"]},
         "spec": {"ports": [{"port": 80}]},
     })
+}
+
+/// Somebody at the edge applies what is there already: nothing is written for that, and nothing is said.
+#[tokio::test]
+async fn an_equal_apply_at_the_edge_is_no_drift() {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let object = |name: &str, data: Value| config_map(&shop, name, data);
+    hub.create(&namespace(&shop)).await;
+    for name in ["a", "b"] {
+        hub.create(&object(name, json!({"x": "1", "y": "1"}))).await;
+    }
+    select(&hub, &config_maps(&shop, &["a", "b"])).await;
+    let mut syncer = pair.syncer(&[]);
+    for name in ["a", "b"] {
+        copy_equals(&edge, &shop, name, &json!({"x": "1", "y": "1"})).await;
+    }
+    syncer.wait_for_log("reason=InSync", SOON).await;
+    for manager in ["kubectl", "kubectl", "somebody"] {
+        edge.apply_as(manager, &object("a", json!({"x": "1", "y": "1"}))).await;
+    }
+    let applied = remains(&edge, "v1", "configmaps", &shop, "a").await;
+    // The same watch reports this after it.
+    edge.apply_as("kubectl", &object("b", json!({"x": "2"}))).await;
+    let line = |name: &str| format!("side=edge object=ConfigMap/{shop}/{name} manager=kubectl");
+    syncer.wait_for_log(&line("b"), SOON).await;
+    copy_equals(&edge, &shop, "b", &json!({"x": "1", "y": "1"})).await;
+    let left = remains(&edge, "v1", "configmaps", &shop, "a").await;
+    assert_eq!(
+        left["metadata"]["resourceVersion"],
+        applied["metadata"]["resourceVersion"]
+    );
+    assert!(!syncer.log().contains(&line("a")), "{}", syncer.log());
+    // What the hub drops goes all the same, though others have applied it too.
+    let less = json!({"data": {"y": null}});
+    hub.merge_patch("v1", "configmaps", &shop, "a", &less).await;
+    copy_equals(&edge, &shop, "a", &json!({"x": "1"})).await;
 }

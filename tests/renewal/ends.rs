@@ -99,7 +99,7 @@ async fn the_end_of_a_client_certificate_is_reported_ahead() {
                 reported[0]
             );
             assert!(
-                reported[0].contains("put others into its kubeconfig"),
+                reported[0].contains("renew client-certificate-data of "),
                 "{}",
                 reported[0]
             );

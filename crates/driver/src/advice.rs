@@ -37,17 +37,23 @@ pub fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
         Error::Unanswered(_) => {
             "the side answers others; see its log for what holds this up: a webhook, an aggregated API?".into()
         }
-        Error::Unauthorized(_) if &*place.side == "hub" => {
-            "the credentials are not accepted: renew the token or certificate in the kubeconfig; edge-syncer gen NAME \
-             --rotate makes another token"
-                .into()
-        }
-        Error::Unauthorized(_) => {
-            "the credentials are not accepted: renew the token or certificate in the kubeconfig".into()
-        }
+        Error::Unauthorized(_) => about_login(place).into(),
         error if is_about_path(error, place) => about_path(place.path().unwrap_or_default()).into(),
         Error::Status(status) => about_status(status).into(),
     }
+}
+
+/// What to do about credentials that a side does not accept.
+fn about_login(place: &Place) -> String {
+    let login = match &*place.login {
+        "" => "the token or certificate in the kubeconfig",
+        login => login,
+    };
+    let how = match &*place.side {
+        "hub" => "; edge-syncer gen NAME --rotate makes another token",
+        _ => "",
+    };
+    format!("the credentials are not accepted: renew {login}{how}")
 }
 
 /// True if an answer was not read to its end, since it has more bytes than is read of an object or of a list's item.

@@ -11,6 +11,7 @@ fn at_place(error: &Error) -> String {
         side: "hub".into(),
         address: "https://hub.example:6443".into(),
         trust: PLACE.into(),
+        login: "the token of /etc/hub.kubeconfig".into(),
     };
     advice(error, &place).into_owned()
 }
@@ -35,6 +36,20 @@ fn a_namespace_that_is_missing_is_to_be_created_and_a_counter_is_no_permission()
     check(&refusal(422, "Invalid", counter), "correct the object");
     let fixed = "ConfigMap \"a\" is invalid: data: Forbidden: field is immutable when `immutable` is set";
     check(&refusal(422, "Invalid", fixed), "edge.kubestellar.io/replace");
+}
+
+#[test]
+fn credentials_that_are_not_accepted_are_named_with_where_they_are() {
+    let refused = Error::Unauthorized(Box::default());
+    check(
+        &refused,
+        "renew the token of /etc/hub.kubeconfig; edge-syncer gen NAME --rotate makes another token",
+    );
+    let unknown = advice(&refused, &Place::default());
+    assert!(
+        unknown.ends_with("renew the token or certificate in the kubeconfig"),
+        "{unknown}"
+    );
 }
 
 #[test]

@@ -39,6 +39,7 @@ mod error;
 mod exec;
 mod fields;
 mod kubeconfig;
+mod login;
 mod url;
 
 /// Where a pod finds its service account.
@@ -93,6 +94,8 @@ pub struct Renewed {
     pub file: Option<PathBuf>,
     /// A token that may not have been written anywhere yet.
     pub token: Option<SecretString>,
+    /// The Secret that the kubeconfig is mounted from, for people.
+    pub secret: Option<String>,
 }
 
 /// The access data of one side.
@@ -109,6 +112,8 @@ pub struct Access {
     pub trust: String,
     /// The PEM of that CA, if it is in the kubeconfig itself.
     pub authority: Option<Vec<u8>>,
+    /// Where that is written with which it logs in: field and file; empty for nothing.
+    pub login: String,
 }
 
 /// A file with the CA of a server, in the place of what the kubeconfig says of that.
@@ -135,8 +140,14 @@ impl Access {
     }
 }
 
-/// Configuration, files, the place of the CA, and the CA.
-type Loaded = (Config, Vec<PathBuf>, String, Option<Vec<u8>>);
+/// What was loaded; its parts are those of [`Access`].
+struct Loaded {
+    config: Config,
+    files: Vec<PathBuf>,
+    trust: String,
+    authority: Option<Vec<u8>>,
+    login: String,
+}
 
 /// Loads the access data of one side and reads every file that they name, so that mistakes show at start.
 ///
@@ -159,12 +170,13 @@ pub fn load(side: &str, source: &AccessSource, renewed: &Renewed) -> Result<Acce
 /// What was loaded from there.
 fn at(place: AccessPlace, loaded: Result<Loaded, BadField>) -> Result<Access, AccessError> {
     match loaded {
-        Ok((config, files, trust, authority)) => Ok(Access {
-            config,
-            files,
+        Ok(loaded) => Ok(Access {
+            config: loaded.config,
+            files: loaded.files,
             place,
-            trust,
-            authority,
+            trust: loaded.trust,
+            authority: loaded.authority,
+            login: loaded.login,
         }),
         Err(fault) => Err(place.error(fault)),
     }
@@ -204,7 +216,13 @@ fn from_pod(flag: &str) -> Result<Loaded, BadField> {
     let config = Config::incluster_env().map_err(|error| in_cluster_error(&error, flag))?;
     url::server(&config.cluster_url.to_string()).map_err(|why| BadField::new(POD_HOST, why))?;
     check_credentials(&config.auth_info)?;
-    Ok((config, Vec::new(), format!("ca.crt in {POD_FILES}"), None))
+    Ok(Loaded {
+        config,
+        files: Vec::new(),
+        trust: format!("ca.crt in {POD_FILES}"),
+        authority: None,
+        login: format!("token in {POD_FILES}"),
+    })
 }
 
 /// Checks the files that kube reads without checking them. A missing file is reported by kube.
@@ -222,10 +240,9 @@ fn check_pod_files(folder: &Path) -> Result<(), BadField> {
 fn from_file(path: &Path, wanted: Wanted<'_>, renewed: &Renewed, place: &mut AccessPlace) -> Result<Loaded, BadField> {
     let parts = Parts::read(path, wanted, place)?;
     let file = path.display().to_string();
-    let (config, named, trust, authority) = from_parts(parts, &file, renewed, wanted.flag)?;
-    let mut files = vec![path.to_owned()];
-    files.extend(named);
-    Ok((config, files, trust, authority))
+    let mut loaded = from_parts(parts, &file, renewed, wanted.flag)?;
+    loaded.files.insert(0, path.to_owned());
+    Ok(loaded)
 }
 
 /// The configuration from the parts of a kubeconfig with the name `file`, and the files that they name. `flag` would name a
@@ -246,9 +263,10 @@ fn from_parts(mut parts: Parts, file: &str, renewed: &Renewed, flag: &str) -> Re
     let trust = trust(cluster, file);
     let mut files = Vec::from_iter(cluster.certificate_authority.as_ref().map(PathBuf::from));
     check_user(parts.user.as_mut(), &url)?;
+    let mut is_renewed_in_file = false;
     if let Some(user) = &mut parts.user {
         if let Some(token) = &mut user.info.token {
-            renewed.replace(token, flag);
+            is_renewed_in_file = renewed.replace(token, flag);
             files.extend(renewed.file.clone());
         }
         let named = [&user.info.client_certificate, &user.info.client_key];
@@ -260,7 +278,14 @@ fn from_parts(mut parts: Parts, file: &str, renewed: &Renewed, flag: &str) -> Re
     config.accept_invalid_certs = cluster.insecure_skip_tls_verify.unwrap_or_default();
     config.tls_server_name = parts.cluster.tls_server_name;
     config.auth_info = parts.user.map(|user| user.info).unwrap_or_default();
-    Ok((config, files, trust, authority.map(|(_, pem)| pem)))
+    let login = login::login(&config.auth_info, file, renewed, is_renewed_in_file);
+    Ok(Loaded {
+        config,
+        files,
+        trust,
+        authority: authority.map(|(_, pem)| pem),
+        login,
+    })
 }
 
 /// Where the kubeconfig names no proxy, that of the environment must be one: what cannot be read would be none.
@@ -277,17 +302,21 @@ fn check_environment(variable: impl Fn(&str) -> Option<String>) -> Result<(), Ba
 }
 
 impl Renewed {
-    /// Replaces an older token with the newest of them.
-    fn replace(&self, token: &mut SecretString, flag: &str) {
+    /// Replaces an older token with the newest of them. True if that is the one in the file.
+    fn replace(&self, token: &mut SecretString, flag: &str) -> bool {
         let in_file = self.file.as_deref().and_then(|file| token_in_file(file, flag));
-        for other in in_file.into_iter().chain(self.token.clone()) {
+        let mut is_in_file = false;
+        let all = in_file.map(|token| (token, true)).into_iter();
+        for (other, is_of_file) in all.chain(self.token.clone().map(|token| (token, false))) {
             let claims = |token: &SecretString| Claims::of(token.expose_secret());
             let both = claims(&other).zip(claims(token));
             let is_usable = check_token("token", other.expose_secret()).is_ok();
             if is_usable && both.is_some_and(|(other, token)| other.is_newer_than(&token)) {
                 *token = other;
+                is_in_file = is_of_file;
             }
         }
+        is_in_file
     }
 }
 

@@ -117,6 +117,8 @@ pub struct Place {
     pub address: String,
     /// Where the CA of its certificate is to be put: field, entry and file; empty where that is not known.
     pub trust: String,
+    /// Where that is written with which it is logged in to: field and file; empty where that is not known.
+    pub login: String,
 }
 
 impl Place {

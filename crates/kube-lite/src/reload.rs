@@ -409,7 +409,7 @@ fn load(
     if let Some(authority) = &reach.authority {
         loaded.trust(authority)?;
     }
-    let (mut config, files, trust) = (loaded.config, loaded.files, loaded.trust);
+    let (mut config, files) = (loaded.config, loaded.files);
     if let Some(url) = reach.address.from(&config.cluster_url) {
         config.cluster_url = url;
     }
@@ -436,7 +436,8 @@ fn load(
         place: Rc::new(Place {
             side: side.into(),
             address: format!("{address}{}", connect::proxy_for_people(&config)),
-            trust,
+            trust: loaded.trust,
+            login: loaded.login,
         }),
         address,
         url: config.cluster_url.clone(),

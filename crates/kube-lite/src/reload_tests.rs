@@ -331,7 +331,7 @@ async fn of_several_tokens_of_one_account_the_one_that_was_issued_last_is_used()
         }
         let renewed = Renewed {
             file: Some(kept.clone()),
-            token: None,
+            ..Renewed::default()
         };
         let server = Reloading::open_with("hub", source.clone(), renewed, "test".into()).unwrap();
         if let Some(token) = given {
@@ -339,6 +339,13 @@ async fn of_several_tokens_of_one_account_the_one_that_was_issued_last_is_used()
         }
         hub.accept(&[expected]);
         assert_eq!(ask(&server).await, "hub", "{in_config} {in_kept:?} {given:?}");
+        let is_of_kept = in_kept.is_some_and(|kept| kept == expected);
+        let login = &server.place().login;
+        assert_eq!(
+            login.ends_with(&format!("which was renewed in {}", kept.display())),
+            is_of_kept,
+            "{login}"
+        );
     }
     // What cannot be read is no reason to stop.
     for text in ["", "no kubeconfig", "clusters: []", "\u{0}"] {
@@ -346,7 +353,7 @@ async fn of_several_tokens_of_one_account_the_one_that_was_issued_last_is_used()
         fs::write(&kept, text).unwrap();
         let renewed = Renewed {
             file: Some(kept.clone()),
-            token: None,
+            ..Renewed::default()
         };
         let server = Reloading::open_with("hub", source.clone(), renewed, "test".into()).unwrap();
         hub.accept(&[&old]);

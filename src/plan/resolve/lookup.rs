@@ -26,6 +26,8 @@ struct Group<'a> {
 /// One version of it.
 struct Version<'a> {
     served: &'a Served,
+    /// The side has listed the versions of the group since, without this one: what is known of it is from before.
+    is_gone: bool,
     /// The first type of each kind.
     kinds: OnceCell<BTreeMap<&'a str, &'a ServedResource>>,
 }
@@ -59,7 +61,8 @@ impl<'a> Version<'a> {
 impl<'a> Group<'a> {
     fn words(&self) -> BTreeMap<String, Vec<&'a ServedResource>> {
         let mut words = BTreeMap::<String, Vec<_>>::new();
-        for served in self.versions.values().flat_map(Version::resources) {
+        let versions = self.versions.values().filter(|version| !version.is_gone);
+        for served in versions.flat_map(Version::resources) {
             steps::one();
             for word in served.names() {
                 words.entry(word.to_ascii_lowercase()).or_default().push(served);
@@ -75,9 +78,14 @@ impl<'a> Lookup<'a> {
         for ((group, version), served) in &discovery.known {
             steps::one();
             steps::pause().await;
-            let kinds = OnceCell::new();
-            let of_group = groups.entry(group).or_default();
-            of_group.versions.insert(version, Version { served, kinds });
+            // A group that is not listed at all may be new.
+            let listed = discovery.groups.as_ref().and_then(|groups| groups.get(group));
+            let known = Version {
+                served,
+                is_gone: listed.is_some_and(|listed| !listed.contains(version)),
+                kinds: OnceCell::new(),
+            };
+            groups.entry(group).or_default().versions.insert(version, known);
         }
         Self { discovery, groups }
     }
@@ -115,7 +123,8 @@ impl<'a> Lookup<'a> {
     pub(super) fn find_at(&self, group: &str, version: &str, resource: &str) -> Option<&'a ServedResource> {
         let found = self.find(group, version, resource);
         found.or_else(|| {
-            let mut versions = self.groups.get(group)?.versions.values().rev();
+            let versions = self.groups.get(group)?.versions.values().rev();
+            let mut versions = versions.filter(|version| !version.is_gone);
             versions.find_map(|version| version.find(resource))
         })
     }

@@ -80,6 +80,47 @@ fn a_version_that_neither_side_serves_counts_for_nobody_else_wherever_it_stands(
 }
 
 #[test]
+fn a_version_that_is_gone_is_neither_used_nor_named() {
+    let gone = ("g.io", "v9", "gauges", "Gauge", false);
+    let mut both = with(&[GAUGES, gone]);
+    for version in ["v11", "v2"] {
+        lacks(&mut both, version);
+    }
+    let meant = |word: &str, version: &str, both: &Discovery| {
+        let item = serde_json::json!([{"group": "g.io", "version": version, "kind": word, "name": "a"}]);
+        let spec = serde_json::json!({"downSyncedResources": item});
+        let plan = resolve(&super::super::tests::wanted_by_kind(&spec), both, both);
+        plan.missing[0].meant.clone()
+    };
+    order(&mut both, &["v1", "v9"]);
+    assert_eq!(meant("Gauge", "v11", &both).as_deref(), Some("version v1"));
+    // What is known of v1 is from before: the side has listed its versions since.
+    order(&mut both, &["v9"]);
+    assert_eq!(meant("Gauge", "v11", &both).as_deref(), Some("version v9"));
+    order(&mut both, &["v2"]);
+    assert_eq!(meant("Gauge", "v11", &both), None);
+    assert_eq!(meant("gauges", "v2", &both), None);
+    let plan = resolve(&wanted(&[("a", "v1")], &[]), &with(&[GAUGES]), &both);
+    assert_eq!(
+        of_gauges(&plan, Direction::Down, &["a"]),
+        "v1 v1 a",
+        "it is what the config names"
+    );
+    let mut edge = both;
+    edge.known.remove(&("g.io".to_owned(), "v1".to_owned()));
+    lacks(&mut edge, "v1");
+    let plan = resolve(&wanted(&[("a", "v1")], &[]), &with(&[GAUGES]), &edge);
+    assert_eq!(
+        of_gauges(&plan, Direction::Down, &["a"]),
+        "none",
+        "the other one is gone"
+    );
+    order(&mut edge, &["v9"]);
+    let plan = resolve(&wanted(&[("a", "v1")], &[]), &with(&[GAUGES]), &edge);
+    assert_eq!(of_gauges(&plan, Direction::Down, &["a"]), "v1 v9 a");
+}
+
+#[test]
 fn of_several_served_versions_the_one_that_the_origins_side_prefers_counts_for_all() {
     for (direction, origin) in [(Direction::Down, Side::Hub), (Direction::Up, Side::Edge)] {
         for (preferred, other) in [("v1", "v2"), ("v2", "v1")] {

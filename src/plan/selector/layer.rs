@@ -10,7 +10,7 @@ use crate::plan::steps;
 pub(super) const WRITTEN_OUT: usize = 64;
 
 /// The selected objects of one resource. Cluster-scoped objects stand under the empty namespace.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Eq)]
 pub(in crate::plan) struct Layer {
     pub(super) by_namespace: BTreeMap<String, Names>,
     /// Names that are selected in every namespace but `spared`.
@@ -26,11 +26,51 @@ pub(in crate::plan) struct Layer {
 
 /// Each of these names in each of these namespaces. Every resource of an entry shares them: a config that names a
 /// thousand of each is small, but all combinations of them are not.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Eq, PartialOrd, Ord)]
 pub(in crate::plan) struct Shared {
     /// Absent: in every namespace but the spared one.
     pub(in crate::plan) namespaces: Option<Rc<BTreeSet<String>>>,
     pub(in crate::plan) names: Rc<Names>,
+}
+
+/// What is compared is read.
+impl PartialEq for Layer {
+    fn eq(&self, other: &Self) -> bool {
+        let Self {
+            by_namespace,
+            everywhere,
+            shared,
+            spared,
+            implied,
+            named,
+        } = self;
+        let is_as_long = by_namespace.len() == other.by_namespace.len() && everywhere.size() == other.everywhere.size();
+        if is_as_long {
+            steps::many(by_namespace.len() + everywhere.size());
+        }
+        is_as_long
+            && *by_namespace == other.by_namespace
+            && *everywhere == other.everywhere
+            && *shared == other.shared
+            && *spared == other.spared
+            && *implied == other.implied
+            && *named == other.named
+    }
+}
+
+/// The same; that two are one is seen by their pointers.
+impl PartialEq for Shared {
+    fn eq(&self, other: &Self) -> bool {
+        let has_namespaces = || {
+            steps::many(self.namespaces.as_ref().map_or(1, |namespaces| namespaces.len()));
+            self.namespaces == other.namespaces
+        };
+        let has_names = || {
+            steps::many(self.names.size());
+            self.names == other.names
+        };
+        (self.has_its_namespaces(other) || has_namespaces()) && (Rc::ptr_eq(&self.names, &other.names) || has_names())
+    }
 }
 
 impl Shared {
@@ -42,6 +82,21 @@ impl Shared {
     fn size(&self) -> usize {
         let namespaces = self.namespaces.as_ref().map_or(1, |namespaces| namespaces.len());
         namespaces.saturating_mul(self.names.size())
+    }
+
+    /// True if the namespaces are the very same.
+    fn has_its_namespaces(&self, other: &Self) -> bool {
+        match (&self.namespaces, &other.namespaces) {
+            (Some(known), Some(other)) => Rc::ptr_eq(known, other),
+            (known, other) => known.is_none() && other.is_none(),
+        }
+    }
+
+    /// True if the other one is of the same entry.
+    fn is_of_same_entry(&self, other: &Self) -> bool {
+        let all = &Names::All;
+        let has_its_names = Rc::ptr_eq(&self.names, &other.names) || *self.names == *all && *other.names == *all;
+        has_its_names && self.has_its_namespaces(other)
     }
 
     /// True if it has so few names that each can be read.
@@ -59,6 +114,11 @@ impl Shared {
 }
 
 impl Layer {
+    /// Of how many parts it consists, each list that is shared being one.
+    pub(super) fn parts(&self) -> usize {
+        self.everywhere.size() + self.by_namespace.len() + self.shared.len() + self.implied.len()
+    }
+
     /// A selection that "every namespace" does not extend to the namespace `spared`.
     pub(in crate::plan) fn sparing(spared: Option<&str>) -> Self {
         Self {
@@ -90,7 +150,7 @@ impl Layer {
     pub(in crate::plan) fn share(&mut self, more: Shared, resources: usize) {
         let size = more.size();
         // An entry that names a resource twice says the same twice in a row.
-        if size == 0 || self.shared.last() == Some(&more) {
+        if size == 0 || self.shared.last().is_some_and(|last| last.is_of_same_entry(&more)) {
             return;
         }
         if size.saturating_mul(resources) > WRITTEN_OUT {

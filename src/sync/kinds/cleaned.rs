@@ -142,14 +142,36 @@ pub(super) fn job(spec: &mut Value, _: &Hub<'_>) {
     }
 }
 
-/// A volume's claim: what the user chose, without the UID of the hub's claim; nothing if the hub's controller chose it.
-pub(super) fn claim_ref(claim: &mut Value, hub: &Hub<'_>) {
+/// What names another object, without its UID at the hub; nothing if the hub's controller chose it, as the claim of a volume.
+pub(super) fn reference(value: &mut Value, hub: &Hub<'_>) {
     if hub.is_annotated(BOUND_BY_CONTROLLER) {
-        *claim = Value::Null;
-    } else if let Value::Object(fields) = claim {
-        fields.remove("uid");
-        fields.remove("resourceVersion");
+        *value = Value::Null;
+    } else if let Value::Object(fields) = value {
+        without_uid(fields);
     }
+}
+
+/// The same of what is behind each address of a Service.
+pub(super) fn targets_of_addresses(value: &mut Value, _: &Hub<'_>) {
+    targets(value);
+}
+
+fn targets(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(targets),
+        Value::Object(fields) => {
+            if let Some(Value::Object(reference)) = fields.get_mut("targetRef") {
+                without_uid(reference);
+            }
+            fields.values_mut().for_each(targets);
+        }
+        _ => {}
+    }
+}
+
+fn without_uid(reference: &mut Map<String, Value>) {
+    reference.remove("uid");
+    reference.remove("resourceVersion");
 }
 
 /// Removes each `caBundle` that is empty or a placeholder, or that a controller of the hub has filled in.

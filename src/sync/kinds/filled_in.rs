@@ -5,7 +5,9 @@ use kube_lite::ResourceType;
 use serde_json::Value;
 
 use super::accounts;
-use super::cleaned::{address, aggregated_rules, ca_bundles, claim_ref, job, node_ports, pod, pull_secrets};
+use super::cleaned::{
+    address, aggregated_rules, ca_bundles, job, node_ports, pod, pull_secrets, reference, targets_of_addresses,
+};
 use super::hub::Hub;
 
 /// What is filled in: its path, as field sets have it, where `*` stands for all items, or for all that begins so; what of it
@@ -26,6 +28,8 @@ pub(in crate::sync) enum AtOrigin {
     IfSet,
     /// It, unless it is known that nobody has set it: it has a default.
     UnlessUnset,
+    /// It names another object: what names it, without the UID, which is of one cluster.
+    Reference,
     /// What is left when the value at so many keys of the path is cleaned.
     Cleaned(usize, Clean),
 }
@@ -44,7 +48,7 @@ pub(in crate::sync) enum AtCopy {
 }
 
 use AtCopy::{Goes, Stays, StaysUnlessOurs, StaysUnlessPeoples};
-use AtOrigin::{Cleaned, Dropped, IfSet, Synced, UnlessUnset};
+use AtOrigin::{Cleaned, Dropped, IfSet, Reference, Synced, UnlessUnset};
 
 impl AtOrigin {
     /// How many keys of the path lead to the value to be cleaned; `None` if there is no rule.
@@ -52,7 +56,7 @@ impl AtOrigin {
         match self {
             Synced => None,
             Cleaned(depth, _) => Some(depth),
-            Dropped | IfSet | UnlessUnset => Some(path.len()),
+            Dropped | IfSet | UnlessUnset | Reference => Some(path.len()),
         }
     }
 
@@ -63,6 +67,7 @@ impl AtOrigin {
             Dropped => *value = Value::Null,
             IfSet => hub.keep_if_set(value, path),
             UnlessUnset => hub.drop_if_unset(value, path),
+            Reference => reference(value, hub),
             Cleaned(_, clean) => clean(value, hub),
         }
     }
@@ -81,6 +86,7 @@ pub(super) const KINDS: &[(&str, &str, &[FilledIn])] = &[
         // are scales it, which is an operation and no change of what it is. Where the origin says it too, the apply is stronger.
         (&["f:spec", "f:replicas"], UnlessUnset, StaysUnlessOurs),
     ]),
+    ("", "endpoints", &[(&["f:subsets"], Cleaned(1, targets_of_addresses), Goes)]),
     ("", "namespaces", &[
         (&["f:spec"], Dropped, Goes),
         // OpenShift assigns ranges of user ids.
@@ -102,7 +108,7 @@ pub(super) const KINDS: &[(&str, &str, &[FilledIn])] = &[
     ("", "persistentvolumes", &[
         (&["f:metadata", "f:annotations", "f:pv.kubernetes.io/bound-by-controller"], Dropped, Stays),
         (&["f:metadata", "f:annotations", "f:pv.kubernetes.io/*"], Synced, Stays),
-        (&["f:spec", "f:claimRef"], Cleaned(2, claim_ref), Stays),
+        (&["f:spec", "f:claimRef"], Reference, Stays),
     ]),
     // Hardly anything of it can be changed.
     ("", "pods", &[(&["f:spec"], Cleaned(1, pod), Stays)]),
@@ -146,12 +152,16 @@ pub(super) const KINDS: &[(&str, &str, &[FilledIn])] = &[
         (&["f:spec", "f:selector"], Cleaned(1, job), Stays),
         (&["f:spec", "f:template"], Synced, Stays),
     ]),
+    ("discovery.k8s.io", "endpointslices", &[(&["f:endpoints"], Cleaned(1, targets_of_addresses), Goes)]),
     ("networking.k8s.io", "ingresses", &[
         // The hub's default class, from admission.
         (&["f:spec", "f:ingressClassName"], UnlessUnset, StaysUnlessPeoples),
     ]),
     ("rbac.authorization.k8s.io", "clusterroles", &[
         (&["f:rules"], Cleaned(1, aggregated_rules), StaysUnlessPeoples),
+    ]),
+    ("snapshot.storage.k8s.io", "volumesnapshotcontents", &[
+        (&["f:spec", "f:volumeSnapshotRef"], Reference, Stays),
     ]),
 ];
 
@@ -161,6 +171,12 @@ pub(in crate::sync) fn filled_in(resource: &ResourceType) -> impl Iterator<Item 
         .iter()
         .filter(|(group, plural, _)| *group == "*" || resource.is(group, plural));
     kinds.flat_map(|(.., all)| *all)
+}
+
+/// The paths of what names other objects in the objects of a type.
+pub(in crate::sync) fn references(resource: &ResourceType) -> impl Iterator<Item = &'static [&'static str]> {
+    let all = filled_in(resource);
+    all.filter_map(|(path, at_origin, _)| matches!(at_origin, Reference).then_some(*path))
 }
 
 /// True for an annotation of an origin that its API server or controllers have written.
