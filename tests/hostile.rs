@@ -65,5 +65,7 @@ mod text;
 mod typos;
 #[path = "hostile/unchangeable.rs"]
 mod unchangeable;
+#[path = "hostile/versions.rs"]
+mod versions;
 #[path = "hostile/webhooks.rs"]
 mod webhooks;

@@ -28,7 +28,7 @@ use super::object::{Address, Desired};
 use super::ownership::{Copy, CopyState, Marked};
 use super::take_over::{Whose, contents_of, take_over, take_shared};
 use super::top_fields::object_of;
-use super::{dropped_versions, emptied, ownerless};
+use super::{dropped_versions, emptied, ownerless, stored_versions};
 
 /// Applies through `once`, as [`emptied::apply`] does: to a copy as it was at a version.
 pub(super) async fn apply(
@@ -38,7 +38,7 @@ pub(super) async fn apply(
     (copy, version): (Copy, Option<&str>),
     once: impl AsyncFn(Option<&str>) -> Result<(Bytes, bool), Error>,
 ) -> Result<(Bytes, bool), Error> {
-    let may_conflict = Error::is_invalid;
+    let may_conflict = |error: &Error| error.is_invalid() && !stored_versions::are_missing(error);
     let at = &job.copy_at;
     let served = async |version: Option<&str>| dropped_versions::apply(copies, at, version, &once).await;
     let apply_at = async |version: Option<&str>| emptied::apply(copies, at, desired, version, &served).await;

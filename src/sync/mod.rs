@@ -36,6 +36,7 @@ pub mod retire;
 mod scripted;
 pub mod status_return;
 pub mod status_writer;
+mod stored_versions;
 mod take_over;
 mod top_fields;
 mod undeclared;
