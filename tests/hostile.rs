@@ -21,6 +21,8 @@ mod configs;
 mod conflicting;
 #[path = "hostile/defaults.rs"]
 mod defaults;
+#[path = "hostile/duplicates.rs"]
+mod duplicates;
 #[path = "hostile/edits.rs"]
 mod edits;
 #[path = "hostile/emptied.rs"]

@@ -215,6 +215,7 @@ impl Seen {
             terminating: false,
             shared: false,
             others_have_more: false,
+            made: false,
             kept: false,
             origin: 0,
             cluster: 0,

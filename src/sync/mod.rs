@@ -41,3 +41,4 @@ mod take_over;
 mod top_fields;
 mod undeclared;
 pub mod upsync;
+mod whole_lists;

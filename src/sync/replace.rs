@@ -103,6 +103,7 @@ pub(super) async fn make_room(
 /// it would not.
 async fn is_taken_as_new(copies: &Cluster, job: &Job, desired: &Desired, refusal: Option<&Error>) -> Result<(), Error> {
     let Address { resource, name } = &job.copy_at;
+    let desired = desired.for_create();
     let body = desired.body(job.direction, &job.copy_at, &job.policy.sync_target, &Marks::default());
     copies.would_create(resource, name, body).await?;
     match refusal.filter(|refusal| refusal.is_forbidden()) {

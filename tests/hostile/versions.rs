@@ -65,7 +65,7 @@ async fn a_crd_that_drops_a_version_is_synced_though_its_copy_keeps_that_as_long
 ) {
     let Stage { pair, shop, hub, edge } = stage().await;
     let (group, v1) = own_group(&shop);
-    let synced = [(&hub, &edge, "downs"), (&edge, &hub, "ups")].map(|(from, to, plural)| {
+    let both = [(&hub, &edge, "downs"), (&edge, &hub, "ups")].map(|(from, to, plural)| {
         let definition = crd(&group, plural, true);
         let name = format!("{plural}.{group}");
         Synced {
@@ -75,7 +75,7 @@ async fn a_crd_that_drops_a_version_is_synced_though_its_copy_keeps_that_as_long
             name,
         }
     });
-    let [down, up] = &synced;
+    let [down, up] = &both;
     let spec = json!({
         "clusterScope": [cluster_objects("apiextensions.k8s.io", CRDS, &[&down.name])],
         "upsync": [{"apiGroup": "apiextensions.k8s.io", "resources": [CRDS], "names": [up.name]}]});
@@ -85,7 +85,7 @@ async fn a_crd_that_drops_a_version_is_synced_though_its_copy_keeps_that_as_long
         side.create(&namespace(&shop)).await;
     }
     let mut objects = Vec::new();
-    for (of, plural) in synced.iter().zip(["downs", "ups"]) {
+    for (of, plural) in both.iter().zip(["downs", "ups"]) {
         let mut definition = of.definition.clone();
         definition["spec"]["versions"] = versions(&of.definition, &[("v0", true), ("v1", false)]);
         of.from.create(&definition).await;
@@ -96,7 +96,7 @@ async fn a_crd_that_drops_a_version_is_synced_though_its_copy_keeps_that_as_long
         objects.push(created(of.to, &custom_object(&group, plural, &shop, "a", 1)).await);
     }
     // One version goes and another comes, and something else changes with them.
-    for of in &synced {
+    for of in &both {
         stored(of.from, &of.name, &["v1"]).await;
         of.change(&json!({"metadata": {"labels": {"release": "2"}},
             "spec": {"versions": versions(&of.definition, &[("v1", false), ("v2", true)])}}))
@@ -111,7 +111,7 @@ async fn a_crd_that_drops_a_version_is_synced_though_its_copy_keeps_that_as_long
         })
         .await;
     }
-    for (of, plural) in synced.iter().zip(["downs", "ups"]) {
+    for (of, plural) in both.iter().zip(["downs", "ups"]) {
         let lines = syncer.log();
         let of_it = || lines.lines().filter(|line| line.contains(&of.name));
         assert_eq!(
@@ -126,7 +126,7 @@ async fn a_crd_that_drops_a_version_is_synced_though_its_copy_keeps_that_as_long
         stored(of.to, &of.name, &["v1", "v2"]).await;
         of.copy_has(&[("v1", true, false), ("v2", true, true)]).await;
     }
-    for ((of, plural), before) in synced.iter().zip(["downs", "ups"]).zip(&objects) {
+    for ((of, plural), before) in both.iter().zip(["downs", "ups"]).zip(&objects) {
         assert_eq!(uid(&arrives(of.to, &v1, plural, &shop, "a").await), *before);
     }
     drop_crds(&[&hub, &edge], &[&down.name, &up.name]).await;
