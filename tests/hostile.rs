@@ -21,6 +21,8 @@ mod configs;
 mod conflicting;
 #[path = "hostile/defaults.rs"]
 mod defaults;
+#[path = "hostile/duplicates.rs"]
+mod duplicates;
 #[path = "hostile/edits.rs"]
 mod edits;
 #[path = "hostile/emptied.rs"]
@@ -65,5 +67,7 @@ mod text;
 mod typos;
 #[path = "hostile/unchangeable.rs"]
 mod unchangeable;
+#[path = "hostile/versions.rs"]
+mod versions;
 #[path = "hostile/webhooks.rs"]
 mod webhooks;

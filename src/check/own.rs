@@ -41,7 +41,7 @@ async fn namespace(edge: &Cluster, settings: &Settings, points: &mut Points) {
         .await;
     let about = "own namespace";
     match answer {
-        Ok(()) => {
+        Ok(_) => {
             let found = format!("{namespace} is there for the record of synced types");
             points.add(Side::Edge, about, Verdict::Good, found, "");
         }

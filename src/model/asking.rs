@@ -86,6 +86,12 @@ impl Model {
         self.timers.set(Timer::Discovery(side), self.now + SETTLE);
     }
 
+    /// Something is needed that was not asked for before: it does not wait for what is asked for again.
+    pub(super) fn asks_at_once(&mut self, side: Side) {
+        self.timers.succeeds(Timer::Discovery(side));
+        self.timers.set_earlier(Timer::Discovery(side), self.now);
+    }
+
     /// Something may have appeared that the last answer did not show.
     pub(super) fn ask_soon_unless_due(&mut self, side: Side) {
         if !self.timers.is_running(Timer::Discovery(side)) {

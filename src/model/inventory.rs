@@ -3,6 +3,7 @@
 //! Plain data, changed by what sources and workers report; each change says whether the object needs a worker.
 
 mod asked;
+mod kept_more;
 mod link;
 mod lists;
 mod permits;

@@ -326,6 +326,7 @@ impl Model {
         }
         let is_orphan = state.inventory.is_orphan(name);
         let is_to_be_released = state.inventory.is_to_be_released(name);
+        let may_keep_less = is_news && state.inventory.may_keep_less(name);
         let version = meta.version_number();
         if whole && direction == Direction::Down {
             self.edge_status_seen(type_id, name, version, object, was_there);
@@ -344,7 +345,7 @@ impl Model {
         if is_orphan {
             self.judge_orphans(type_id, [name.clone()]);
         }
-        if is_to_be_released {
+        if is_to_be_released || may_keep_less {
             self.enqueue(type_id, name.clone(), None);
         }
         let body = (whole && direction == Direction::Down).then(|| object.bytes.clone());

@@ -115,6 +115,7 @@ impl Model {
         };
         self.both_work(direction, origin, object.clone(), waits_for);
         self.report_synced(side, &object, &outcome.ending, corrects);
+        self.report.keeps_versions(side, &object, &outcome.kept_versions);
         if !forsaken {
             self.former_copy_may_be_deleted(*type_id, name);
         }
@@ -217,6 +218,7 @@ impl Model {
         let gone = (deleted || forsaken).then_some(Seen::ABSENT);
         let copy = outcome.copy.or(gone);
         let again = state.inventory.settle(name, outcome.desired_hash, copy);
+        let may_keep_less = state.inventory.keeps_more(name, !outcome.kept_versions.is_empty());
         if outcome.desired_hash != 0 || outcome.ending == Why::NotSelected {
             // A list that has begun since may know that it is gone.
             let source = state.origin_source(name).and_then(|id| self.sources.get(&id));
@@ -235,7 +237,7 @@ impl Model {
             self.effects
                 .extend(all.map(|known| Effect::Known(id, copy_at.clone(), known)));
         }
-        (again, forsaken)
+        (again || may_keep_less, forsaken)
     }
 
     fn report_synced(&mut self, side: Side, object: &str, ending: &Ending, corrects: bool) {

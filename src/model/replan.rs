@@ -162,6 +162,11 @@ impl Model {
     /// Notes what a plan says beyond its types, and ends what it says nothing of.
     fn begin_to_follow(&mut self, compared: Compared) -> Following {
         let Compared { mut plan, added } = compared;
+        for side in [Side::Hub, Side::Edge] {
+            if plan.unknown.has_more_than(&self.selecting.unknown, side) {
+                self.asks_at_once(side);
+            }
+        }
         self.selecting.unknown.clone_from(&plan.unknown);
         self.selecting.open.clone_from(&plan.open);
         self.note_selected(&plan);

@@ -212,6 +212,13 @@ pub struct Unknown {
 }
 
 impl Unknown {
+    /// True if a side has to say something that was not in the other one.
+    pub fn has_more_than(&self, other: &Self, side: Side) -> bool {
+        let mut group_versions = self.group_versions.difference(&other.group_versions);
+        let of_groups = |unknown: &Self| unknown.groups.contains(&side);
+        of_groups(self) && !of_groups(other) || group_versions.any(|(of_side, _)| *of_side == side)
+    }
+
     /// True if it is not known yet whether this is still missing. What one side lacks is planned only once both have
     /// answered.
     pub fn concerns(&self, missing: &Missing) -> bool {

@@ -8,6 +8,7 @@ mod changes;
 mod counters;
 mod left_out;
 mod lines;
+mod old_versions;
 mod subject;
 
 use std::collections::{BTreeMap, HashSet};
@@ -24,6 +25,7 @@ use tokio::time::Instant;
 use self::changes::{Changes, Word};
 use self::left_out::Said;
 use self::lines::{DRIFT, log_end, log_failure, log_sums, reason};
+use self::old_versions::OldVersions;
 use crate::side::Side;
 
 pub use self::counters::Counters;
@@ -59,6 +61,7 @@ pub struct Report {
     /// What objects wait for and was logged: namespaces, and copies that have their names.
     waited_for: HashSet<String>,
     left_out: Said,
+    old_versions: OldVersions,
     was_in_sync: bool,
     changes: Changes,
     counters: Counters,
@@ -74,6 +77,7 @@ impl Report {
             refusals: HashSet::new(),
             waited_for: HashSet::new(),
             left_out: Said::default(),
+            old_versions: OldVersions::default(),
             was_in_sync: false,
             changes: Changes::default(),
             counters: Counters::default(),
@@ -247,6 +251,11 @@ impl Report {
     /// Logs that a part of an object is not synced, once for each type.
     pub fn leaves_out(&mut self, side: Side, resource: String, object: &str, what: LeftOut) {
         self.left_out.says(side, resource, object, what);
+    }
+
+    /// Logs, once for each streak, which versions that its origin has dropped the copy of a CRD keeps.
+    pub fn keeps_versions(&mut self, side: Side, copy: &str, versions: &[String]) {
+        self.old_versions.are(side, copy, versions);
     }
 
     /// Logs that something failed, if that is new. True if it is.

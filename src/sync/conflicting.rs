@@ -2,15 +2,14 @@
 //!
 //! Server-side apply merges: what others own beside our fields stays. So an apply can be refused though its object is
 //! valid by itself, however often it is sent: somebody has replaced `value` of a variable by `valueFrom`, and with ours it
-//! would have both; the port of a Service has another number now, and two ports would have one name. The same happens
-//! without anybody else: what a create at the hub has written belongs to another entry than what is applied later.
+//! would have both; the port of a Service has another number now, and two ports would have one name.
 //!
 //! After such a refusal the fields of those that are reverted anyway are made ours first, so that the apply replaces them
 //! ([`take_over()`]). If that does not help, and the server would take the origin's content in place of the copy's, the same is
 //! done with everybody's fields, also with what servers and controllers have filled in: what the origin wants comes first.
 //!
 //! What others have beside us is no conflict, but would stay when the origin drops it. It is taken from them before the next
-//! apply ([`take_shared`]).
+//! apply ([`take_shared`]), and so is what we have written ourselves otherwise than by an apply.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +27,8 @@ use super::object::{Address, Desired};
 use super::ownership::{Copy, CopyState, Marked};
 use super::take_over::{Whose, contents_of, take_over, take_shared};
 use super::top_fields::object_of;
-use super::{dropped_versions, emptied, ownerless, references};
+use super::whole_lists::set_lists;
+use super::{dropped_versions, emptied, ownerless, references, stored_versions};
 
 /// Applies through `once`, as [`emptied::apply`] does: to a copy as it was at a version.
 pub(super) async fn apply(
@@ -38,15 +38,15 @@ pub(super) async fn apply(
     (copy, version): (Copy, Option<&str>),
     once: impl AsyncFn(Option<&str>) -> Result<(Bytes, bool), Error>,
 ) -> Result<(Bytes, bool), Error> {
-    let may_conflict = Error::is_invalid;
+    let may_conflict = |error: &Error| error.is_invalid() && !stored_versions::are_missing(error);
     let at = &job.copy_at;
     let served = async |version: Option<&str>| dropped_versions::apply(copies, at, version, &once).await;
     let apply_at = async |version: Option<&str>| emptied::apply(copies, at, desired, version, &served).await;
-    let alone = match version {
-        Some(version) if copy.shared => take_from_others(copies, job, version).await?,
-        _ => None,
+    let prepared = match version {
+        Some(version) => prepare(copies, job, desired, (copy, version)).await?,
+        None => None,
     };
-    let version = alone.as_deref().or(version);
+    let version = prepared.as_deref().or(version);
     let freed = match version {
         Some(version) => references::let_go(copies, at, desired, version).await?,
         None => None,
@@ -89,23 +89,54 @@ pub(super) async fn apply(
     applied
 }
 
-/// Takes from others what we have applied too, so that it goes when we apply it no longer. Returns the version that the copy
-/// then has; `None` if there is nothing to take, or it may not be taken.
-async fn take_from_others(copies: &Cluster, job: &Job, version: &str) -> Result<Option<String>, Error> {
-    let Some(copy) = read(copies, job, version).await? else {
+/// Does what has to be done to a copy, as it is at a version, before an apply. Returns the version that it then has; `None` if
+/// that is nothing.
+async fn prepare(
+    copies: &Cluster,
+    job: &Job,
+    desired: &Desired,
+    (copy, version): (Copy, &str),
+) -> Result<Option<String>, Error> {
+    let set = if desired.has_duplicates() {
+        set_lists(copies, job, desired, version).await?
+    } else {
+        None
+    };
+    let is_made = copy.made || set.is_some();
+    if !is_made && !copy.shared {
+        return Ok(None);
+    }
+    let version = set.as_deref().unwrap_or(version);
+    let alone = take_alone(copies, job, desired, version, (is_made, copy.shared)).await?;
+    Ok(alone.or(set))
+}
+
+/// Makes the fields that we apply ours alone before that, so that they go when we apply them no longer: what we have made
+/// otherwise than by an apply, and what others have too. Returns the version that the copy then has; `None` if there is
+/// nothing to take, or it may not be taken.
+async fn take_alone(
+    copies: &Cluster,
+    job: &Job,
+    desired: &Desired,
+    version: &str,
+    (is_made, is_shared): (bool, bool),
+) -> Result<Option<String>, Error> {
+    let Some(mut copy) = read(copies, job, version).await? else {
         return Ok(None);
     };
-    let Some(patch) = take_shared(
-        &copy,
-        &job.copy_at.resource,
-        job.direction,
-        job.policy.reverts(job.selection),
-    )?
-    else {
-        return Ok(None);
-    };
-    let taken = patch_managers(copies, &job.copy_at, patch).await?;
-    Ok(taken.map(|(_, version)| version))
+    let resource = &job.copy_at.resource;
+    let mut now = None;
+    if is_made && let Some(patch) = take_over(&copy, resource, Whose::Made(&desired.lists_of_duplicates()))? {
+        let Some((taken, version)) = patch_managers(copies, &job.copy_at, patch).await? else {
+            return Ok(None);
+        };
+        (copy, now) = (taken, Some(version));
+    }
+    if is_shared && let Some(patch) = take_shared(&copy, resource, job.policy.reverts(job.selection))? {
+        let taken = patch_managers(copies, &job.copy_at, patch).await?;
+        now = taken.map(|(_, version)| version).or(now);
+    }
+    Ok(now)
 }
 
 /// The metadata of the copy; `None` if it cannot be read, or is not as it was at that version.
@@ -141,7 +172,7 @@ impl Taking<'_> {
         whose: Whose<'_>,
     ) -> Result<Option<(Bytes, String)>, Error> {
         let at = &self.job.copy_at;
-        let Some(patch) = take_over(copy, &at.resource, self.job.direction, whose)? else {
+        let Some(patch) = take_over(copy, &at.resource, whose)? else {
             return Ok(None);
         };
         let is_everybodys = matches!(whose, Whose::Everybodys { .. });

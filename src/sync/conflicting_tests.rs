@@ -93,11 +93,10 @@ async fn what_is_in_a_copy_without_owners_is_named_first_and_then_made_ours() {
     assert_eq!(asked, ["apply 7", "GET", "apply 7"], "nothing helps");
 }
 
-// Of people, and what a create at the hub has written.
 #[tokio::test]
-async fn fields_that_conflict_with_ours_are_made_ours_and_replaced() {
-    for (direction, owners) in [(Direction::Down, &[OURS, PEOPLES][..]), (Direction::Up, &[MADE])] {
-        let seven = copy(7, direction, owners);
+async fn fields_of_people_that_conflict_with_ours_are_made_ours_and_replaced() {
+    for direction in [Direction::Down, Direction::Up] {
+        let seven = copy(7, direction, &[OURS, PEOPLES]);
         let [eight, nine] = [8, 9].map(|version| copy(version, direction, &[OURS]));
         let answers = [(422, BOTH), (200, seven), (200, eight), (200, nine)];
         let (outcome, asked) = run(direction, &answers).await;
@@ -124,20 +123,21 @@ async fn fields_of_others_give_way_if_the_object_is_valid_by_itself() {
 }
 
 #[tokio::test]
-async fn what_others_have_too_is_taken_from_them_before_the_next_apply() {
+async fn what_others_have_too_and_what_a_create_has_written_is_ours_alone_before_the_next_apply() {
     for direction in [Direction::Down, Direction::Up] {
-        let seven = copy(7, direction, &[OURS, HELMS]);
-        let [eight, nine] = [8, 9].map(|version| copy(version, direction, &[OURS]));
-        let shared = Job {
-            copy: Copy {
-                shared: true,
+        for (owners, shared, made) in [([OURS, HELMS], true, false), ([OURS, MADE], false, true)] {
+            let seven = copy(7, direction, &owners);
+            let [eight, nine] = [8, 9].map(|version| copy(version, direction, &[OURS]));
+            let known = Copy {
+                shared,
+                made,
                 ..job().copy
-            },
-            ..job()
-        };
-        let (outcome, asked) = run_with(shared, direction, &[(200, seven), (200, eight), (200, nine)]).await;
-        assert_eq!(outcome.unwrap().ending, Change::Updated, "{direction}");
-        assert_eq!(asked, ["GET", "take 7", "apply 8"], "{direction}");
+            };
+            let job = Job { copy: known, ..job() };
+            let (outcome, asked) = run_with(job, direction, &[(200, seven), (200, eight), (200, nine)]).await;
+            assert_eq!(outcome.unwrap().ending, Change::Updated, "{direction}");
+            assert_eq!(asked, ["GET", "take 7", "apply 8"], "{direction}");
+        }
     }
 }
 

@@ -234,7 +234,7 @@ async fn write(
     let Address { resource, name } = &job.copy_at;
     let whose = Whose::Reverted(job.policy.reverts(job.selection));
     for _ in 0..MOST_VERSIONS {
-        let Some(patch) = take_over(&object, resource, Direction::Down, whose)? else {
+        let Some(patch) = take_over(&object, resource, whose)? else {
             break;
         };
         let patched = edge.merge_patch(resource, name, Bytes::from(patch)).await?;
@@ -284,6 +284,18 @@ async fn apply_at(
         let body = desired.body(Direction::Down, &job.copy_at, &job.policy.sync_target, &marks);
         edge.apply(resource, name, body, Content::Full).await
     };
+    if version == Some(NOWHERE) && desired.has_duplicates() {
+        let whole = desired.for_create();
+        let body = whole.body(Direction::Down, &job.copy_at, &job.policy.sync_target, &marks);
+        let created = edge.create(resource, name, body).await?;
+        let copy = Copy {
+            made: true,
+            ..Copy::default()
+        };
+        let version = Meta::of(name, &created)?.resource_version;
+        let (object, _) = conflicting::apply(edge, job, desired, (copy, Some(&version)), once).await?;
+        return Ok((object, true));
+    }
     if version == Some(NOWHERE) {
         return emptied::apply(edge, &job.copy_at, desired, version, once).await;
     }

@@ -3,16 +3,19 @@
 //! To server-side apply these lists are maps: an environment variable or a port that is there twice makes it refuse the
 //! whole object with code 500 (structured-merge-diff). If one entry means the same as the two, it replaces them. If not
 //! (two names for one port), all entries of that key are left out of the apply, which does not touch what it does not
-//! name, and a patch after it sets the whole list ([`Duplicates::patch`]). Pods and Jobs, of which nothing can be set
-//! later, keep the list, and the server's refusal shows it.
+//! name. A new copy is made by a create that has the whole lists. Where an apply to a copy leaves a list as it must not be, one
+//! patch sets what the apply would change together with the lists ([`super::whole_lists`]): pods are rolled out once, and never
+//! without their entries.
 
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 
 use bytes::Bytes;
 use kube_lite::ResourceType;
 use kube_lite::fields::from_text;
 use serde_json::{Map, Value, json};
 
+use super::field_set::Path;
 use super::top_fields::{fields_of, object_of};
 
 /// Group, plural and the path to the spec of the pods.
@@ -62,19 +65,8 @@ impl Duplicates {
         let Ok(mut object) = from_text::<Map<String, Value>>(&object_of(fields)) else {
             return Self::default();
         };
-        let mut settling = Settling {
-            splits: !matches!(resource.resource.as_str(), "pods" | "jobs"),
-            changed: false,
-            lists: Vec::new(),
-        };
-        let (Some(first), rest) = (way.first(), way.get(1..).unwrap_or_default()) else {
-            return Self::default();
-        };
-        let top = object.get_mut(*first);
-        let pod = rest
-            .iter()
-            .fold(top, |value, key| value.and_then(|value| value.get_mut(key)));
-        if let Some(pod) = pod.and_then(Value::as_object_mut) {
+        let mut settling = Settling::default();
+        if let Some(pod) = pod_in(&mut object, way) {
             settling.pod(pod);
         }
         if settling.changed {
@@ -91,39 +83,89 @@ impl Duplicates {
         !self.lists.is_empty()
     }
 
-    /// The JSON patch that sets the lists of a copy that has been applied; `None` if they are so.
-    pub(super) fn patch(&self, copy: &[u8]) -> Option<Bytes> {
-        if self.lists.is_empty() {
-            return None;
-        }
-        let copy: Value = serde_json::from_slice(copy).ok()?;
-        let pod = format!("/{}", self.way.join("/"));
-        let mut patch = Vec::new();
+    /// True if fields of the type may mean the same in another form.
+    pub(super) fn may_differ_in_form(&self) -> bool {
+        !self.way.is_empty()
+    }
+
+    /// Sets the lists in an object. True if that has changed it.
+    pub(super) fn put_into(&self, object: &mut Map<String, Value>) -> bool {
+        let Some(pod) = pod_in(object, self.way) else {
+            return false;
+        };
+        let mut changed = false;
         for list in &self.lists {
-            let place = match &list.container {
-                None => format!("{pod}/{}", list.field),
+            let parent = match &list.container {
+                None => Some(&mut *pod),
                 Some((containers, name)) => {
-                    let all = copy.pointer(&format!("{pod}/{containers}"))?.as_array()?;
-                    let index = all.iter().position(|container| container["name"] == **name)?;
-                    // Others may insert containers before it meanwhile.
-                    let container = format!("{pod}/{containers}/{index}");
-                    patch.push(json!({"op": "test", "path": format!("{container}/name"), "value": name}));
-                    format!("{container}/{}", list.field)
+                    let all = pod.get_mut(*containers).and_then(Value::as_array_mut);
+                    let mut all = all.into_iter().flatten().filter_map(Value::as_object_mut);
+                    all.find(|container| container.get("name").is_some_and(|found| *found == **name))
                 }
             };
-            if copy.pointer(&place) == Some(&list.items) {
-                continue;
+            let Some(parent) = parent else { continue };
+            if parent.get(list.field) != Some(&list.items) {
+                parent.insert(list.field.to_owned(), list.items.clone());
+                changed = true;
             }
-            patch.push(json!({"op": "add", "path": place, "value": list.items}));
         }
-        let sets = patch.iter().any(|step| step["op"] == "add");
-        sets.then(|| Bytes::from(Value::from(patch).to_string()))
+        changed
+    }
+
+    /// Where the lists are in a field set.
+    pub(super) fn paths(&self) -> Vec<Path> {
+        let path = |list: &List| {
+            let way = self.way.iter().map(|key| format!("f:{key}"));
+            let of_container = list.container.iter().flat_map(|(containers, name)| {
+                let item = json!(format!("k:{}", json!({"name": name}))).to_string();
+                [format!("f:{containers}"), item.trim_matches('"').to_owned()]
+            });
+            way.chain(of_container).chain([format!("f:{}", list.field)]).collect()
+        };
+        self.lists.iter().map(path).collect()
+    }
+
+    /// The JSON patch that makes a copy at a version what an apply would make of it, with the lists; `None` if the apply would
+    /// leave the lists as they have to be.
+    pub(super) fn patch_of(&self, applied: &[u8], version: &str) -> Option<Bytes> {
+        let mut applied: Map<String, Value> = serde_json::from_slice(applied).ok()?;
+        if !self.put_into(&mut applied) {
+            return None;
+        }
+        let top = self.way.first()?;
+        let patch = json!([
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
+            {"op": "replace", "path": format!("/{top}"), "value": applied.get(*top)?},
+        ]);
+        Some(Bytes::from(patch.to_string()))
     }
 }
 
+impl Hash for Duplicates {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for List {
+            container,
+            field,
+            items,
+        } in &self.lists
+        {
+            (container, field, items.to_string()).hash(state);
+        }
+    }
+}
+
+/// The spec of the pods of an object.
+fn pod_in<'o>(object: &'o mut Map<String, Value>, way: &[&str]) -> Option<&'o mut Map<String, Value>> {
+    let (first, rest) = way.split_first()?;
+    let top = object.get_mut(*first);
+    let pod = rest
+        .iter()
+        .fold(top, |value, key| value.and_then(|value| value.get_mut(key)));
+    pod.and_then(Value::as_object_mut)
+}
+
+#[derive(Default)]
 struct Settling {
-    /// Entries that one entry cannot replace are left out of the apply.
-    splits: bool,
     changed: bool,
     lists: Vec<List>,
 }
@@ -166,7 +208,7 @@ impl Settling {
         if let Some(fewer) = say_the_same(field, items, &all) {
             *items = fewer;
             self.changed = true;
-        } else if self.splits {
+        } else {
             self.lists.push(List {
                 container: container.cloned(),
                 field,
@@ -296,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_cannot_say_is_set_after_the_apply() {
+    fn what_it_cannot_say_is_left_out_of_the_apply_and_set_beside_it() {
         let ports = json!([{"name": "http", "containerPort": 80}, {"name": "z", "containerPort": 90},
             {"name": "metrics", "containerPort": 80, "protocol": "TCP"}]);
         let (fields, left) = settled("deployments", &container("ports", &ports));
@@ -304,33 +346,44 @@ mod tests {
             fields,
             template(&container("ports", &json!([{"name": "z", "containerPort": 90}])))
         );
+        // What the apply would make of the copy, with a container that somebody at its side has added.
         let copy = |ports: &Value| {
             let pod = json!({"containers": [{"name": "injected"}, {"name": "a"}, {"name": "c", "ports": ports}]});
-            json!({"spec": {"template": {"spec": pod}}}).to_string()
+            json!({"spec": {"replicas": 2, "template": {"spec": pod}}})
         };
-        assert_eq!(left.patch(copy(&ports).as_bytes()), None, "it is so");
-        let patch = left.patch(copy(&json!([])).as_bytes()).unwrap();
-        let patch: Value = serde_json::from_slice(&patch).unwrap();
-        let place = "/spec/template/spec/containers/2/ports";
-        let named = "/spec/template/spec/containers/2/name";
-        assert_eq!(patch[0], json!({"op": "test", "path": named, "value": "c"}));
-        assert_eq!(patch[1], json!({"op": "add", "path": place, "value": ports}));
+        let patch = |found: &Value| left.patch_of(copy(found).to_string().as_bytes(), "7");
+        assert_eq!(patch(&ports), None, "it is so");
+        let patch: Value = serde_json::from_slice(&patch(&json!([])).unwrap()).unwrap();
+        assert_eq!(
+            patch,
+            json!([
+                {"op": "replace", "path": "/metadata/resourceVersion", "value": "7"},
+                {"op": "replace", "path": "/spec", "value": copy(&ports)["spec"]},
+            ])
+        );
+        let place = [
+            "f:spec",
+            "f:template",
+            "f:spec",
+            "f:containers",
+            r#"k:{\"name\":\"c\"}"#,
+            "f:ports",
+        ];
+        assert_eq!(left.paths(), [place.map(str::to_owned).to_vec()]);
 
         let env = json!([{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)"}, {"name": "A", "value": "2"}]);
-        let (fields, left) = settled("statefulsets", &container("env", &env));
-        assert_eq!(
-            fields,
-            template(&container("env", &json!([{"name": "B", "value": "$(A)"}])))
-        );
-        assert!(left.are_any());
+        for plural in ["statefulsets", "jobs"] {
+            let (fields, left) = settled(plural, &container("env", &env));
+            assert_eq!(
+                fields,
+                template(&container("env", &json!([{"name": "B", "value": "$(A)"}])))
+            );
+            assert!(left.are_any());
+        }
         let growing = json!([{"name": "P", "value": "/a"}, {"name": "P", "value": "$(P):/b"}]);
         let (fields, left) = settled("daemonsets", &container("env", &growing));
         assert_eq!(fields, template(&json!({"containers": [{"name": "a"}, {"name": "c"}]})));
         assert!(left.are_any());
-        // Nothing of a Job can be set later: the server's refusal shows it.
-        let before = container("ports", &ports);
-        let (fields, left) = settled("jobs", &before);
-        assert!(fields == template(&before) && !left.are_any());
     }
 
     #[test]

@@ -59,8 +59,8 @@ fn fuzz_objects() {
         };
         let reverted = Whose::Reverted(policy.reverts(Selection::Full));
         let everybodys = [false, true].map(|filled_in| Whose::Everybodys { filled_in });
-        let taken =
-            [reverted, everybodys[0], everybodys[1]].map(|whose| take_over(text, &origin.resource, direction, whose));
+        let taken = [reverted, Whose::Made(&[]), everybodys[0], everybodys[1]]
+            .map(|whose| take_over(text, &origin.resource, whose));
         for patch in taken.into_iter().filter_map(|patch| patch.ok().flatten()) {
             assert!(is_json(patch.as_bytes()), "{patch}");
         }

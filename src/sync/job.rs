@@ -188,6 +188,8 @@ pub struct Outcome {
     pub origin: Option<(u64, u64)>,
     /// The finalizers of a copy that is being deleted and in whose place a new one is wanted.
     pub waits_for: Vec<String>,
+    /// The versions of a CRD that its origin has dropped and that the copy keeps, since its side is still stored at them.
+    pub kept_versions: Vec<String>,
 }
 
 /// A copy as it was seen.
@@ -213,6 +215,7 @@ impl Seen {
             terminating: false,
             shared: false,
             others_have_more: false,
+            made: false,
             kept: false,
             origin: 0,
             cluster: 0,
@@ -376,6 +379,7 @@ pub(super) fn done(ending: impl Into<Ending>, copy: Option<Seen>) -> Outcome {
         status: None,
         origin: None,
         waits_for: Vec::new(),
+        kept_versions: Vec::new(),
     }
 }
 

@@ -14,7 +14,6 @@ use super::kinds::retain_unset;
 use super::managed_fields::{Entries, RevertFrom, beside_ours};
 use super::object::{Address, Desired};
 use super::ownership::{Copy, CopyState};
-use crate::plan::Direction;
 use crate::side::Side;
 
 /// What a Secret is for, and so no value of it: an apply without it would fill a Secret of any type.
@@ -82,7 +81,7 @@ fn set_by_others(copy: &[u8], job: &Job, revert_from: RevertFrom<'_>) -> Result<
     let entries = Entries::of(copy)?;
     let owners = entries.iter().map(|(_, owner)| owner);
     let mut theirs = beside_ours(owners, |owner| {
-        !owner.is_taken(Direction::Down, revert_from) && owner.api_version == version
+        !owner.is_reverted(revert_from) && owner.api_version == version
     })?;
     if job.copy_at.resource.is("", "secrets") {
         theirs.leave_out(&SECRET_TYPE);

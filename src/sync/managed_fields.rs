@@ -56,6 +56,13 @@ const OUR_MARK: [&str; 3] = ["f:metadata", "f:annotations", "f:edge.kubestellar.
 /// What is no contents of an object.
 pub(super) const NO_CONTENTS: [&[&str]; 2] = [&["f:metadata"], &["f:status"]];
 
+/// What of a copy we write by patches beside an apply.
+pub(super) const PATCHED: [&[&str]; 3] = [
+    &["f:status"],
+    &["f:metadata", "f:annotations", "f:edge.kubestellar.io/pull-secrets"],
+    &["f:imagePullSecrets"],
+];
+
 /// More field managers than any object has.
 const MOST_MANAGERS: usize = 1000;
 /// Paths named in a log line.
@@ -163,6 +170,7 @@ pub(super) fn is_controller(manager: &str) -> bool {
 
 /// What the managers of an object say of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct Managers {
     /// This syncer or the Go syncer is one of them, or there are none: one of the two has written it. The Go syncer's updates
     /// empty the list; whatever else creates or changes an object is in it.
@@ -171,6 +179,8 @@ pub struct Managers {
     pub shared: bool,
     /// Somebody else has contents that we do not apply.
     pub others_have_more: bool,
+    /// We have written more of it otherwise than by an apply than what we only ever patch.
+    pub made: bool,
 }
 
 impl Default for Managers {
@@ -198,6 +208,7 @@ impl Managers {
             by_syncer: owners.is_empty() || owners.iter().any(|owner| is_syncer(&owner.manager)),
             shared: !others.is_empty() && shares(),
             others_have_more: beside_ours(owners.iter(), |_| true).is_ok_and(|theirs| !theirs.is_empty()),
+            made: owners.iter().any(Owner::is_made_not_patched),
         }
     }
 }
@@ -250,16 +261,32 @@ impl Owner<'_> {
         self.subresource != "status" && !is_syncer(&self.manager)
     }
 
-    /// True if its fields are reverted in a copy of that direction.
-    pub(super) fn is_taken(&self, direction: Direction, revert_from: RevertFrom) -> bool {
+    /// True if its fields are ours in a copy of that direction, or are reverted.
+    fn is_taken(&self, direction: Direction, revert_from: RevertFrom) -> bool {
         // A copy at the hub is created by us, not applied.
         let is_made = direction == Direction::Up && self.is_made_by_us();
-        is_made || self.subresource.is_empty() && self.is_of(revert_from)
+        is_made || self.is_reverted(revert_from)
+    }
+
+    /// True if its fields are reverted.
+    pub(super) fn is_reverted(&self, revert_from: RevertFrom) -> bool {
+        self.subresource.is_empty() && self.is_of(revert_from)
     }
 
     /// True for what we have written otherwise than by an apply.
-    fn is_made_by_us(&self) -> bool {
+    pub(super) fn is_made_by_us(&self) -> bool {
         self.manager == FIELD_MANAGER && self.operation == "Update" && self.subresource.is_empty()
+    }
+
+    fn is_made_not_patched(&self) -> bool {
+        let has_more = || {
+            let mut fields = field_set(self).unwrap_or_default();
+            for path in PATCHED {
+                fields.leave_out(path);
+            }
+            !fields.is_empty()
+        };
+        self.is_made_by_us() && has_more()
     }
 
     fn is_of(&self, revert_from: RevertFrom) -> bool {

@@ -209,6 +209,34 @@ fn a_field_is_shared_with_whoever_else_has_it_unless_that_is_a_controller() {
     assert!(!shared(scaled));
 }
 
+// Found by seed 282: an annotation that a create had written stayed when the origin dropped it.
+#[test]
+fn what_we_have_made_is_more_than_what_we_only_ever_patch() {
+    let annotation = |key: &str| json!({"f:metadata": {"f:annotations": {key: {}}}});
+    for (manager, operation, fields, expected) in [
+        ("edge-syncer", "Update", json!({"f:data": {"f:a": {}}}), true),
+        ("edge-syncer", "Update", annotation("f:note"), true),
+        (
+            "edge-syncer",
+            "Update",
+            annotation("f:edge.kubestellar.io/pull-secrets"),
+            false,
+        ),
+        (
+            "edge-syncer",
+            "Update",
+            json!({"f:imagePullSecrets": {}, "f:status": {}}),
+            false,
+        ),
+        ("edge-syncer", "Apply", json!({"f:data": {"f:a": {}}}), false),
+        ("helm", "Update", json!({"f:data": {"f:a": {}}}), false),
+    ] {
+        let entries = json!([entry(manager, operation, &fields)]).to_string();
+        let owners: Vec<Owner<'_>> = serde_json::from_str(&entries).unwrap();
+        assert_eq!(Managers::of(&owners).made, expected, "{manager} {operation} {fields}");
+    }
+}
+
 #[test]
 fn names_who_changed_a_copy_last_and_what() {
     let fields = json!({"f:spec": {".": {}, "f:replicas": {}, "f:template": {"f:x": {}}}, "f:status": {"f:phase": {}}});

@@ -71,8 +71,8 @@ pub struct Desired {
     annotations: BTreeMap<String, String>,
     /// `"key":value` for every top-level field that is synced, each with a leading comma.
     pub(super) fields: String,
-    /// What of it is set by a patch after an apply.
-    duplicates: Duplicates,
+    /// What of it an apply cannot set.
+    pub(super) duplicates: Duplicates,
     /// The [`purpose`] for which it was made.
     purpose: u64,
 }
@@ -152,8 +152,9 @@ impl Desired {
         if origin.name != copy.name || origin.resource.kind != copy.resource.kind {
             desired.rename(origin, copy)?;
         }
-        desired.made_from(meta.uid.clone());
+        // What means the same has one form, so that the hash is that of what is meant.
         desired.duplicates = Duplicates::settle(&copy.resource, &mut desired.fields);
+        desired.made_from(meta.uid.clone());
         Ok(Some(desired))
     }
 
@@ -213,7 +214,12 @@ impl Desired {
     pub fn made_from(&mut self, origin: String) {
         let mut hasher = DefaultHasher::new();
         hasher.write(json!([origin, self.labels, self.annotations]).to_string().as_bytes());
-        hasher.write(self.fields.as_bytes());
+        if self.duplicates.may_differ_in_form() {
+            hasher.write_u64(canonical_hash(&object_of(&self.fields)));
+            self.duplicates.hash(&mut hasher);
+        } else {
+            hasher.write(self.fields.as_bytes());
+        }
         self.hash = hasher.finish().max(1);
         self.origin = origin;
     }
@@ -330,24 +336,28 @@ impl Status {
 }
 
 impl Desired {
-    /// True if a create or an apply does not set everything.
-    pub fn has_addition(&self, resource: &ResourceType) -> bool {
-        pull_secrets::has_any(resource) && self.fields.contains("imagePullSecrets") || self.duplicates.are_any()
-    }
-
     /// True if the answer to an apply is needed whole for [`Self::addition`]: there may be something to set, or to
     /// remove.
     pub fn may_have_addition(&self, resource: &ResourceType) -> bool {
-        pull_secrets::has_any(resource) || self.has_addition(resource)
+        pull_secrets::has_any(resource) || self.duplicates.are_any()
     }
 
-    /// What is still to be changed in a copy that was applied, as a patch: lists that name a key twice, and pull secrets of
-    /// a `ServiceAccount`.
+    /// True if a create does not set everything.
+    pub fn has_addition(&self, resource: &ResourceType) -> bool {
+        pull_secrets::has_any(resource) && self.fields.contains("imagePullSecrets")
+    }
+
+    /// What is still to be changed in a whole copy that was applied, as a patch: lists that name a key twice, and pull secrets
+    /// of a `ServiceAccount`.
     pub fn addition(&self, resource: &ResourceType, copy: &[u8]) -> Result<Option<Bytes>, Error> {
         if pull_secrets::has_any(resource) {
             return pull_secrets::patch(&pull_secrets::split(&self.fields).1, copy);
         }
-        Ok(self.duplicates.patch(copy))
+        if !self.duplicates.are_any() {
+            return Ok(None);
+        }
+        let version = Meta::parse(copy)?.resource_version;
+        Ok(self.duplicates.patch_of(copy, &version))
     }
 }
 

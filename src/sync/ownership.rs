@@ -129,6 +129,8 @@ pub struct Copy {
     pub shared: bool,
     /// Others have set something in it beside what we apply.
     pub others_have_more: bool,
+    /// We have written more of it otherwise than by an apply than what we only ever patch.
+    pub made: bool,
     /// Its side keeps it for itself ([`crate::plan::kept`]): it is neither written nor deleted.
     pub kept: bool,
     /// [`origin_hash`] of the object that it was made from; 0 if its marks do not say.
@@ -178,6 +180,7 @@ impl Copy {
             terminating: meta.deletion_timestamp.is_some(),
             shared: meta.managers.shared,
             others_have_more: meta.managers.others_have_more,
+            made: meta.managers.made,
             kept: false,
             origin: owner.filter(|_| ours).map_or(0, |owner| origin_hash(owner.origin)),
             cluster: source.map_or(0, |source| origin_hash(source.cluster)),

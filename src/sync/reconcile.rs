@@ -16,7 +16,7 @@ use super::parsed::Parsed;
 use super::read::confirm_there;
 use super::retire::{release_kept, retire};
 use super::undeclared::MOST_REFUSALS;
-use super::{downsync, identity, undeclared, upsync};
+use super::{downsync, identity, stored_versions, undeclared, upsync};
 use crate::plan::{Direction, Selection};
 use crate::side::Side;
 use crate::sync::ownership::Marked;
@@ -97,22 +97,35 @@ async fn bring(
     job: &Job,
     desired: &Rc<Desired>,
 ) -> Result<Outcome, Failure> {
-    let mut declared = Rc::clone(desired);
+    let copies = match job.direction {
+        Direction::Down => edge,
+        Direction::Up => hub,
+    };
+    let mut taken = Rc::clone(desired);
+    let mut kept_versions = Vec::new();
     let mut refusals = 0;
     loop {
         let brought = match job.direction {
-            Direction::Down => downsync::bring(hub, edge, job, &declared).await,
-            Direction::Up => upsync::bring(edge, hub, job, &declared).await,
+            Direction::Down => downsync::bring(hub, edge, job, &taken).await,
+            Direction::Up => upsync::bring(edge, hub, job, &taken).await,
         };
-        let without = match &brought {
+        let refusal = match brought {
             // A refusal does not name all such fields.
-            Err(refusal) if refusals < MOST_REFUSALS => {
-                undeclared::without_it(origins, job, &declared, &refusal.error).await?
+            Err(refusal) if refusals < MOST_REFUSALS => refusal,
+            brought => {
+                return brought.map(|outcome| Outcome {
+                    kept_versions,
+                    ..outcome
+                });
             }
-            _ => None,
         };
-        let Some(without) = without else { return brought };
-        declared = Rc::new(without);
+        if let Some((with, names)) = stored_versions::with_them(copies, &job.copy_at, &taken, &refusal.error).await? {
+            (taken, kept_versions) = (Rc::new(with), names);
+        } else if let Some(without) = undeclared::without_it(origins, job, &taken, &refusal.error).await? {
+            taken = Rc::new(without);
+        } else {
+            return Err(refusal);
+        }
         refusals += 1;
     }
 }

@@ -13,6 +13,7 @@ pub(in crate::sync) const OURS: Copy = Copy {
     terminating: false,
     shared: false,
     others_have_more: false,
+    made: false,
     kept: false,
     origin: 0,
     cluster: 0,

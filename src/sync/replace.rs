@@ -9,6 +9,7 @@ use super::cascade::first_in_cascade;
 use super::copy_place::read_meta;
 use super::job::{Failure, HeldFor, Job, Outcome, Why, done, failed, left, precondition};
 use super::retire::{Proof, distrust, prove};
+use super::stored_versions;
 use crate::side::Side;
 use crate::sync::object::{Address, Desired, Marks};
 use crate::sync::ownership::{Copy, CopyState};
@@ -31,7 +32,9 @@ impl Replacing {
     /// Why a copy that may go is deleted after this refusal of an update. `None` if it stays.
     pub(super) fn after(refusal: &Error, is_another: bool, job: &Job, desired: &Desired) -> Option<Self> {
         let may_go = is_another || desired.replace || job.runs_nowhere();
-        let refusal = Some(refusal).filter(|refusal| may_go && refusal.may_be_of_update());
+        // What a CRD has to keep is no reason to lose its objects.
+        let is_of_update = refusal.may_be_of_update() && !stored_versions::are_missing(refusal);
+        let refusal = Some(refusal).filter(|_| may_go && is_of_update);
         refusal.map(|refusal| Self {
             is_another,
             refusal: Some(refusal.clone()),
@@ -100,6 +103,7 @@ pub(super) async fn make_room(
 /// it would not.
 async fn is_taken_as_new(copies: &Cluster, job: &Job, desired: &Desired, refusal: Option<&Error>) -> Result<(), Error> {
     let Address { resource, name } = &job.copy_at;
+    let desired = desired.for_create();
     let body = desired.body(job.direction, &job.copy_at, &job.policy.sync_target, &Marks::default());
     copies.would_create(resource, name, body).await?;
     match refusal.filter(|refusal| refusal.is_forbidden()) {

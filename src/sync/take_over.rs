@@ -12,13 +12,12 @@ use kube_lite::{Error, ResourceType};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::field_set::FieldSet;
+use super::field_set::{FieldSet, Path};
 use super::kinds::filled_in::{AtCopy, filled_in};
 use super::managed_fields::{
-    Entries, GO_SYNCER, NO_CONTENTS, Owner, RevertFrom, field_set, leave_out_restarts, may_be_shared,
+    Entries, GO_SYNCER, NO_CONTENTS, Owner, PATCHED, RevertFrom, field_set, leave_out_restarts, may_be_shared,
 };
 use crate::api::FIELD_MANAGER;
-use crate::plan::Direction;
 
 /// At how many versions of a type entries are taken over in one go.
 pub(super) const MOST_VERSIONS: usize = 3;
@@ -26,8 +25,11 @@ pub(super) const MOST_VERSIONS: usize = 3;
 /// Whose fields are taken over. Entries of subresources (`status`, `scale`) never are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whose<'a> {
-    /// Those of managers that are reverted, and what we have written at the hub by a create.
+    /// Those of managers that are reverted.
     Reverted(RevertFrom<'a>),
+    /// What we have written by a create or another update: it is from the origin, and would stay when that drops it. What is
+    /// only ever patched stays as it is: these lists, and what [`PATCHED`] names.
+    Made(&'a [Path]),
     /// Those of all managers, except for metadata and status.
     Everybodys {
         /// Also what servers and controllers have filled in.
@@ -37,20 +39,14 @@ pub(super) enum Whose<'a> {
 
 /// The patch that makes fields of a copy of this type ours, to be followed by an apply. `None` if there are none to take, at
 /// any version: one version is taken at a time.
-pub(super) fn take_over(
-    object: &[u8],
-    resource: &ResourceType,
-    direction: Direction,
-    whose: Whose,
-) -> Result<Option<String>, Error> {
+pub(super) fn take_over(object: &[u8], resource: &ResourceType, whose: Whose) -> Result<Option<String>, Error> {
     if let Whose::Reverted(revert_from) = whose
-        && direction == Direction::Down
         && !names_any(object, revert_from)
     {
         return Ok(None);
     }
     let entries = Entries::of(object)?;
-    let includes = |owner: &Owner| owner.subresource.is_empty() && whose.includes(owner, direction);
+    let includes = |owner: &Owner| owner.subresource.is_empty() && whose.includes(owner);
     let ours = entries.iter().find(|(_, owner)| owner.is_our_apply());
     // Before the first apply, one of the others becomes our entry.
     let Some(base) = ours.or_else(|| entries.iter().find(|(_, owner)| includes(owner))) else {
@@ -112,7 +108,6 @@ fn take(
 pub(super) fn take_shared(
     object: &[u8],
     resource: &ResourceType,
-    direction: Direction,
     revert_from: RevertFrom<'_>,
 ) -> Result<Option<String>, Error> {
     let entries = Entries::of(object)?;
@@ -126,7 +121,7 @@ pub(super) fn take_shared(
     for (entry, owner) in entries.iter() {
         let mut rest = field_set(owner)?;
         let is_taken = owner.may_share()
-            && if owner.is_taken(direction, revert_from) {
+            && if owner.is_reverted(revert_from) {
                 rest.subtract(&ours)
             } else {
                 rest.subtract_with_items(&ours)
@@ -174,9 +169,10 @@ pub(super) fn contents_of(object: &[u8]) -> Result<Vec<String>, Error> {
 }
 
 impl Whose<'_> {
-    fn includes(self, owner: &Owner<'_>, direction: Direction) -> bool {
+    fn includes(self, owner: &Owner<'_>) -> bool {
         match self {
-            Self::Reverted(revert_from) => owner.is_taken(direction, revert_from),
+            Self::Reverted(revert_from) => owner.is_reverted(revert_from),
+            Self::Made(_) => owner.is_made_by_us(),
             // What we have written by patches is no part of an apply.
             Self::Everybodys { .. } => owner.manager != FIELD_MANAGER,
         }
@@ -189,17 +185,23 @@ impl Whose<'_> {
             rest.add(&taken.only(path));
             taken.leave_out(path);
         };
-        // What we have written by a create or patch is from the origin.
-        let is_ours = owner.manager == FIELD_MANAGER;
         let (is_anybodys, keeps_filled_in) = match self {
             Self::Reverted(_) => (owner.is_go_syncer(), true),
             Self::Everybodys { filled_in } => (!filled_in, !filled_in),
+            Self::Made(lists) => {
+                for path in PATCHED {
+                    stay(path);
+                }
+                for list in lists {
+                    stay(&list.iter().map(String::as_str).collect::<Vec<_>>());
+                }
+                return Ok((taken, rest));
+            }
         };
         for (path, _, at_copy) in filled_in(resource) {
             let stays = match at_copy {
                 AtCopy::Goes => false,
-                AtCopy::Stays => keeps_filled_in,
-                AtCopy::StaysUnlessOurs => keeps_filled_in && !is_ours,
+                AtCopy::Stays | AtCopy::StaysUnlessShared => keeps_filled_in,
                 AtCopy::StaysUnlessPeoples => is_anybodys,
             };
             if stays {

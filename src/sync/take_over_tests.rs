@@ -10,14 +10,9 @@ fn take(entries: &[Value]) -> Option<Value> {
 fn take_of(resource: &ResourceType, entries: &[Value]) -> Option<Value> {
     let object = json!({"metadata": {"name": "a", "resourceVersion": "7", "managedFields": entries}}).to_string();
     let patterns = ["kubectl".to_owned(), "kubectl-*".to_owned()];
-    take_over(
-        object.as_bytes(),
-        resource,
-        Direction::Down,
-        Whose::Reverted(Some(&patterns)),
-    )
-    .unwrap()
-    .map(|patch| serde_json::from_str(&patch).unwrap())
+    take_over(object.as_bytes(), resource, Whose::Reverted(Some(&patterns)))
+        .unwrap()
+        .map(|patch| serde_json::from_str(&patch).unwrap())
 }
 
 #[test]
@@ -47,14 +42,9 @@ fn fields_as_deep_as_the_object_are_taken_too() {
     );
     let patterns = ["kubectl-*".to_owned()];
     let reverted = Whose::Reverted(Some(&patterns));
-    let patch = take_over(
-        object.as_bytes(),
-        &ResourceType::config_maps(),
-        Direction::Down,
-        reverted,
-    )
-    .unwrap()
-    .unwrap();
+    let patch = take_over(object.as_bytes(), &ResourceType::config_maps(), reverted)
+        .unwrap()
+        .unwrap();
     let whole = format!("{},\"f:b\":{{}}}}", &deep[..deep.len() - 1]);
     assert!(patch.contains(&format!("\"fieldsV1\":{whole}")), "{patch}");
 }
@@ -178,14 +168,12 @@ fn where_we_have_applied_nothing_yet_the_first_entry_becomes_ours() {
     made["apiVersion"] = json!("example.org/v1");
     let object = json!({"metadata": {"resourceVersion": "7", "managedFields": [helm, made]}}).to_string();
     let take = |whose| {
-        let patch = take_over(object.as_bytes(), &of("", "x"), Direction::Up, whose)
-            .unwrap()
-            .unwrap();
+        let patch = take_over(object.as_bytes(), &of("", "x"), whose).unwrap().unwrap();
         serde_json::from_str::<Value>(&patch).unwrap()["metadata"]["managedFields"].clone()
     };
     let mut expected = made.clone();
     expected["operation"] = json!("Apply");
-    assert_eq!(take(Whose::Reverted(Some(&[]))), json!([helm, expected]));
+    assert_eq!(take(Whose::Made(&[])), json!([helm, expected]));
     let now = take(Whose::Everybodys { filled_in: false });
     let theirs = json!({"f:metadata": {"f:labels": {}}});
     assert_eq!(now[0], entry("helm", "Update", &theirs));
@@ -198,7 +186,7 @@ fn where_we_have_applied_nothing_yet_the_first_entry_becomes_ours() {
 fn what_others_have_besides_us_becomes_ours_alone() {
     let shared = |resource: &ResourceType, entries: &[Value]| {
         let object = json!({"metadata": {"resourceVersion": "7", "managedFields": entries}}).to_string();
-        let patch = take_shared(object.as_bytes(), resource, Direction::Down, None).unwrap();
+        let patch = take_shared(object.as_bytes(), resource, None).unwrap();
         patch.map(|patch| serde_json::from_str::<Value>(&patch).unwrap()["metadata"].clone())
     };
     let config_maps = ResourceType::config_maps();
@@ -245,9 +233,7 @@ fn what_is_filled_in_gives_way_with_the_rest_and_a_restart_does_not() {
         json!({"metadata": {"resourceVersion": "7", "managedFields": [entry("ca", "Update", &fields), ours()]}});
     let take = |filled_in| {
         let whose = Whose::Everybodys { filled_in };
-        let patch = take_over(object.to_string().as_bytes(), &crds, Direction::Down, whose)
-            .unwrap()
-            .unwrap();
+        let patch = take_over(object.to_string().as_bytes(), &crds, whose).unwrap().unwrap();
         let entries = serde_json::from_str::<Value>(&patch).unwrap()["metadata"]["managedFields"].clone();
         (entries[0]["fieldsV1"].clone(), entries[1]["fieldsV1"].clone())
     };
@@ -293,7 +279,6 @@ fn where_nothing_is_reverted_nothing_is_taken() {
         let taken = take_over(
             object.to_string().as_bytes(),
             &ResourceType::config_maps(),
-            Direction::Down,
             Whose::Reverted(None),
         );
         assert_eq!(taken.unwrap(), None, "{manager}");
@@ -301,52 +286,75 @@ fn where_nothing_is_reverted_nothing_is_taken() {
 }
 
 #[test]
-fn what_a_create_at_the_hub_wrote_becomes_what_we_apply() {
-    let created = entry("edge-syncer", "Update", &json!({"f:data": {"f:b": {}}}));
-    let object =
-        json!({"metadata": {"name": "a", "resourceVersion": "7", "managedFields": [created, ours()]}}).to_string();
-    let take = |direction| {
-        let whose = Whose::Reverted(Some(&[]));
-        take_over(object.as_bytes(), &ResourceType::config_maps(), direction, whose).unwrap()
+fn what_we_have_created_becomes_what_we_apply() {
+    // Replicas were found by seed 465: what a create had said of them stayed when the origin dropped it.
+    for fields in [json!({"f:data": {"f:b": {}}}), json!({"f:spec": {"f:replicas": {}}})] {
+        let object = json!({"metadata": {"name": "a", "resourceVersion": "7",
+            "managedFields": [entry("edge-syncer", "Update", &fields), ours()]}})
+        .to_string();
+        let take = |whose| take_over(object.as_bytes(), &of("apps", "deployments"), whose).unwrap();
+        let patch: Value = serde_json::from_str(&take(Whose::Made(&[])).unwrap()).unwrap();
+        let entries = patch["metadata"]["managedFields"].as_array().unwrap();
+        assert_eq!(entries.len(), 1);
+        let mut all = fields.clone();
+        all["f:data"]["f:a"] = json!({});
+        assert_eq!(entries[0]["fieldsV1"], all);
+        assert_eq!(take(Whose::Reverted(Some(&[]))), None);
+    }
+}
+
+// Found from outside: a list that names a port twice was taken, and so removed and set again, at each start.
+#[test]
+fn what_is_only_ever_patched_is_not_taken_with_what_we_have_created() {
+    let ports = json!({".": {}, "k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {}});
+    let container = |more: &[(&str, &Value)]| {
+        let mut fields = json!({"f:image": {}});
+        for (key, value) in more {
+            fields[*key] = (*value).clone();
+        }
+        json!({"f:containers": {"k:{\"name\":\"c\"}": fields}})
     };
-    let patch = take(Direction::Up).unwrap();
-    let patch: Value = serde_json::from_str(&patch).unwrap();
-    let fields = &patch["metadata"]["managedFields"];
-    assert_eq!(fields.as_array().unwrap().len(), 1);
-    assert_eq!(fields[0]["fieldsV1"], json!({"f:data": {"f:a": {}, "f:b": {}}}));
-    assert_eq!(take(Direction::Down), None);
-}
-
-// Found by seed 465: what a create had said of the replicas stayed when the origin dropped it.
-#[test]
-fn a_number_of_replicas_that_we_have_created_becomes_what_we_apply() {
-    let created = entry("edge-syncer", "Update", &json!({"f:spec": {"f:replicas": {}}}));
-    let object =
-        json!({"metadata": {"name": "a", "resourceVersion": "7", "managedFields": [created, ours()]}}).to_string();
-    let whose = Whose::Reverted(Some(&[]));
-    let patch = take_over(object.as_bytes(), &of("apps", "deployments"), Direction::Up, whose).unwrap();
-    assert!(patch.is_some_and(|patch| patch.contains("f:replicas")));
+    let (listed, free) = (container(&[("f:ports", &ports)]), container(&[]));
+    let kept = json!({"f:imagePullSecrets": {}, "f:status": {"f:phase": {}}});
+    let mut fields = kept.clone();
+    fields["f:spec"] = listed;
+    let object = json!({"metadata": {"resourceVersion": "7",
+        "managedFields": [entry("edge-syncer", "Update", &fields)]}})
+    .to_string();
+    let list = ["f:spec", "f:containers", r#"k:{\"name\":\"c\"}"#, "f:ports"].map(str::to_owned);
+    let patch = take_over(object.as_bytes(), &of("", "pods"), Whose::Made(&[list.to_vec()]));
+    let patch: Value = serde_json::from_str(&patch.unwrap().unwrap()).unwrap();
+    let entries = &patch["metadata"]["managedFields"];
+    let mut left = kept;
+    left["f:spec"] = json!({"f:containers": {"k:{\"name\":\"c\"}": {"f:ports": ports}}});
+    assert_eq!(entries[0]["fieldsV1"], left);
+    assert_eq!(entries[1]["fieldsV1"], json!({"f:spec": free}));
 }
 
 #[test]
-fn secrets_that_we_have_listed_ourselves_become_what_we_apply_and_those_of_others_stay_theirs() {
+fn secrets_that_others_have_listed_stay_theirs() {
     let listed = json!({"f:secrets": {".": {}, "k:{\"name\":\"a\"}": {".": {}, "f:name": {}}}});
-    let accounts = of("", "serviceaccounts");
-    for (manager, direction, is_taken) in [
-        ("edge-syncer", Direction::Up, true),
-        ("before-first-apply", Direction::Up, false),
-        ("kubectl-edit", Direction::Down, false),
+    let patterns = ["kubectl-*".to_owned()];
+    for (manager, whose, is_taken) in [
+        ("edge-syncer", Whose::Made(&[]), true),
+        ("before-first-apply", Whose::Reverted(Some(&patterns)), false),
+        ("kubectl-edit", Whose::Reverted(Some(&patterns)), false),
     ] {
         let entries = [entry(manager, "Update", &listed), ours()];
         let object = json!({"metadata": {"resourceVersion": "7", "managedFields": entries}}).to_string();
-        let patterns = ["kubectl-*".to_owned()];
-        let patch = take_over(
-            object.as_bytes(),
-            &accounts,
-            direction,
-            Whose::Reverted(Some(&patterns)),
-        )
-        .unwrap();
-        assert_eq!(patch.is_some(), is_taken, "{manager} {direction}");
+        let patch = take_over(object.as_bytes(), &of("", "serviceaccounts"), whose).unwrap();
+        assert_eq!(patch.is_some(), is_taken, "{manager}");
     }
+}
+
+// A helm chart had set them, too, and they stayed when the hub dropped them.
+#[test]
+fn a_number_of_replicas_that_we_apply_too_becomes_ours_alone() {
+    let fields = json!({"f:spec": {"f:replicas": {}}});
+    let ours = entry("edge-syncer", "Apply", &fields);
+    let entries = [entry("helm", "Update", &fields), ours.clone()];
+    let object = json!({"metadata": {"resourceVersion": "7", "managedFields": entries}}).to_string();
+    let patch = take_shared(object.as_bytes(), &of("apps", "deployments"), None).unwrap();
+    let patch: Value = serde_json::from_str(&patch.unwrap()).unwrap();
+    assert_eq!(patch["metadata"]["managedFields"], json!([ours]));
 }

@@ -93,7 +93,9 @@ async fn create(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, 
         source: source.as_deref(),
         ..Marks::default()
     };
-    let body = desired.body(Direction::Up, &job.copy_at, &job.policy.sync_target, &marks);
+    let body = desired
+        .for_create()
+        .body(Direction::Up, &job.copy_at, &job.policy.sync_target, &marks);
     let created = hub.create(resource, name, body).await;
     let outcome = match created {
         Ok(object) if desired.has_addition(resource) => complete(hub, job, desired, &object).await,
@@ -153,10 +155,9 @@ async fn apply_at(hub: &Cluster, job: &Job, desired: &Desired, (copy, version): 
     let source = job.source_mark(desired, copy);
     let source = source.as_deref();
     let (mut object, created) = apply_once(hub, job, desired, (copy, version), source).await?;
-    // What the create wrote belongs to another entry of the field managers, so that it would stay when the edge drops it.
     let whose = Whose::Reverted(job.policy.reverts(job.selection));
     for _ in 0..MOST_VERSIONS {
-        let Some(patch) = take_over(&object, resource, Direction::Up, whose)? else {
+        let Some(patch) = take_over(&object, resource, whose)? else {
             break;
         };
         let patched = hub

@@ -8,6 +8,7 @@ use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{MERGE_PATCH, Objects, namespace, path};
 use crate::support::stage::{Stage, all_of, select, stage};
 use crate::support::story::{annotation, arrives, becomes, upsync_all};
+use crate::support::{AuditEvent, SYNCER};
 
 in_both_modes!(
     the_first_change_of_an_upsynced_object_arrives_whatever_it_replaces,
@@ -37,6 +38,9 @@ fn cases() -> Vec<Case> {
     };
     let variable = |value: Value| container(json!({"env": [value]}));
     let reference = json!({"name": "A", "valueFrom": {"configMapKeyRef": {"name": "x", "key": "y"}}});
+    let secret = json!({"name": "A", "valueFrom": {"secretKeyRef": {"name": "x", "key": "y"}}});
+    let probe = |handler: Value| container(json!({"livenessProbe": handler}));
+    let plain = || container(json!({}));
     let of = |at, spec, patch| Case { at, spec, patch };
     let deployments = |name| ["apps/v1", "deployments", name];
     vec![
@@ -53,7 +57,22 @@ fn cases() -> Vec<Case> {
         of(
             deployments("env"),
             deployment(variable(json!({"name": "A", "value": "1"}))),
-            json!({"template": {"spec": variable(reference)}}),
+            json!({"template": {"spec": variable(reference.clone())}}),
+        ),
+        of(
+            deployments("source"),
+            deployment(variable(reference)),
+            json!({"template": {"spec": variable(secret)}}),
+        ),
+        of(
+            deployments("probe"),
+            deployment(probe(json!({"httpGet": {"path": "/", "port": 80}}))),
+            json!({"template": {"spec": probe(json!({"exec": {"command": ["x"]}}))}}),
+        ),
+        of(
+            deployments("strategy"),
+            deployment(plain()),
+            json!({"strategy": {"type": "Recreate", "rollingUpdate": null}}),
         ),
         of(
             deployments("volume"),
@@ -121,8 +140,14 @@ impl Case {
                 object["spec"]["maxUnavailable"].clone(),
                 object["spec"]["minAvailable"].clone(),
             );
-            let container = (container["env"].clone(), container["ports"].clone());
-            (ports, budget, container, pod["volumes"].clone())
+            let container = ["env", "ports", "livenessProbe"].map(|field| container[field].clone());
+            (
+                ports,
+                budget,
+                container,
+                pod["volumes"].clone(),
+                object["spec"]["strategy"].clone(),
+            )
         };
         let wanted = about(&arrives(from, api_version, plural, shop, name).await);
         becomes(to, [api_version, plural, shop, name], "is as its origin", |copy| {
@@ -141,7 +166,8 @@ async fn the_first_change_of_an_upsynced_object_arrives_whatever_it_replaces(fla
         upsync_all("policy", &["poddisruptionbudgets"], &shop),
     ]});
     select(&hub, &spec).await;
-    let _syncer = pair.syncer(flags);
+    let mark = pair.hub.audit_mark();
+    let syncer = pair.syncer(flags);
     let cases = cases();
     for case in &cases {
         case.create(&edge, &shop).await;
@@ -153,6 +179,16 @@ async fn the_first_change_of_an_upsynced_object_arrives_whatever_it_replaces(fla
     for case in &cases {
         case.is_synced(&edge, &hub, &shop).await;
     }
+    // And at once.
+    let refused = |event: &AuditEvent| event.code == 422 && event.uri.contains(&*shop);
+    let refused: Vec<_> = pair
+        .hub
+        .requests_since(SYNCER, mark)
+        .into_iter()
+        .filter(refused)
+        .collect();
+    assert!(refused.is_empty(), "{refused:#?}");
+    assert!(!syncer.log().contains("WARN"), "{}", syncer.log());
 }
 
 const TYPES: [(&str, &str); 3] = [

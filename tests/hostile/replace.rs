@@ -4,8 +4,9 @@
 use serde_json::{Value, json};
 
 use crate::bench::{LONG_ENOUGH, says, stays_the_same, uid};
+use crate::managers::patch_as;
 use crate::support::modes::{Mode, in_both_modes};
-use crate::support::objects::{config_map, namespace};
+use crate::support::objects::{config_map, namespace, path};
 use crate::support::stage::{Stage, config_maps, own_group, select, stage};
 use crate::support::story::{
     a_while, annotation, arrives, becomes, copy_equals, crd, custom_object, drop_crds, edit, install_crd,
@@ -14,6 +15,7 @@ use crate::support::story::{
 in_both_modes!(
     what_was_there_before_is_never_replaced,
     what_the_edge_would_not_take_as_a_new_object_is_not_replaced,
+    what_somebody_makes_immutable_at_the_edge_is_replaced_where_the_hub_allows_it,
 );
 
 fn replaceable(mut object: Value) -> Value {
@@ -98,4 +100,35 @@ async fn what_the_edge_would_not_take_as_a_new_object_is_not_replaced(flags: Mod
     stays_the_same(&edge, of, &uid(&copy), a_while()).await;
     let name = plain["metadata"]["name"].as_str().expect("it has a name");
     drop_crds(&[&hub, &edge], &[name]).await;
+}
+
+// Found from outside: the advice was to change the field back where the object comes from, which does not have it.
+async fn what_somebody_makes_immutable_at_the_edge_is_replaced_where_the_hub_allows_it(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    hub.create(&namespace(&shop)).await;
+    let names = ["kept", "replaced"];
+    for name in names {
+        let object = config_map(&shop, name, json!({"v": "1"}));
+        let object = if name == "kept" { object } else { replaceable(object) };
+        hub.create(&object).await;
+    }
+    select(&hub, &config_maps(&shop, &["*"])).await;
+    let mut syncer = pair.syncer(flags);
+    for name in names {
+        let before = uid(&copy_equals(&edge, &shop, name, &json!({"v": "1"})).await);
+        let target = path("v1", "configmaps", &shop, name);
+        patch_as(&edge, "kubectl-replace", &target, &json!({"immutable": true})).await;
+        edit(&hub, &shop, name, &json!({"data": {"v": "2"}})).await;
+        if name == "kept" {
+            let object = format!("ConfigMap/{shop}/kept");
+            says(
+                &mut syncer,
+                &["WARN", &object, "the copy itself is immutable: delete it there"],
+            )
+            .await;
+            edge.delete("v1", "configmaps", &shop, name).await;
+        }
+        let copy = copy_equals(&edge, &shop, name, &json!({"v": "2"})).await;
+        assert!(uid(&copy) != before && copy["immutable"].is_null(), "{copy}");
+    }
 }

@@ -337,6 +337,12 @@ const REFUSALS: &[(&[&str], &str)] = &[
         "give the syncer's user access to this workspace",
     ),
     (
+        // Of a ConfigMap or Secret; also where somebody at that side has set it, which only a new object can undo.
+        &["field is immutable when `immutable` is set"],
+        "the copy itself is immutable: delete it there, or let it be replaced by the annotation edge.kubestellar.io/replace at \
+         its origin; it is tried again",
+    ),
+    (
         &[
             "immutable",
             "may not change",

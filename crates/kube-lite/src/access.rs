@@ -19,6 +19,7 @@ use kube::Config;
 use kube::config::{AuthInfo, Cluster, InClusterError};
 use secrecy::{ExposeSecret as _, SecretString};
 
+pub use authority::AuthorityFile;
 pub use ends::Form;
 pub use error::{AccessError, AccessPlace, BadField};
 pub use kubeconfig::{Wanted, token_in};
@@ -33,6 +34,7 @@ use kubeconfig::{Parts, User};
 
 #[cfg(feature = "admin")]
 pub mod admin;
+mod authority;
 mod ends;
 mod error;
 #[cfg(feature = "admin")]
@@ -114,30 +116,6 @@ pub struct Access {
     pub authority: Option<Vec<u8>>,
     /// Where that is written with which it logs in: field and file; empty for nothing.
     pub login: String,
-}
-
-/// A file with the CA of a server, in the place of what the kubeconfig says of that.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuthorityFile {
-    /// The file, in PEM.
-    pub path: PathBuf,
-    /// The flag that names it.
-    pub flag: &'static str,
-}
-
-impl Access {
-    /// This is the CA of the server, and no other one.
-    pub(crate) fn trust(&mut self, authority: &AuthorityFile) -> Result<(), AccessError> {
-        let AuthorityFile { path, flag } = authority;
-        let text = path.display().to_string();
-        let read = read_file(flag, &text).and_then(|pem| Ok((certificates(flag, &pem)?, pem)));
-        let (certificates, pem) = read.map_err(|fault| self.place.error(fault))?;
-        (self.config.root_cert, self.config.root_cert_file) = (Some(certificates), None);
-        self.files.push(path.clone());
-        self.trust = format!("{text}, the file of {flag}");
-        self.authority = Some(pem);
-        Ok(())
-    }
 }
 
 /// What was loaded; its parts are those of [`Access`].

@@ -250,6 +250,16 @@ impl Cluster {
         Ok((answer::about(object, resource, name)?, status == 201))
     }
 
+    /// Asks whether the server would apply this object, without storing it. Returns what it would be then.
+    pub async fn would_apply(&self, resource: &ResourceType, name: &ObjectName, body: Bytes) -> Result<Bytes, Error> {
+        let path = self.object_path(resource, name)?;
+        let path = format!("{path}?dryRun=All&fieldManager={}&force=true", self.manager);
+        let kind = Some("application/apply-patch+yaml");
+        let accept = Content::Full.accept(false);
+        let answer = self.call(Method::PATCH, &path, accept, kind, for_yaml(body));
+        answer::about(answer.await?, resource, name)
+    }
+
     /// Creates an object, and only that: one that exists already is a conflict ([`Error::is_conflict`]) and stays as it
     /// is. Returns its metadata.
     pub async fn create(&self, resource: &ResourceType, name: &ObjectName, body: Bytes) -> Result<Bytes, Error> {

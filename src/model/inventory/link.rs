@@ -36,6 +36,8 @@ pub(in crate::model) struct Link {
     /// Whether the copy may be deleted, once its origin is gone.
     pub(super) permit: Permit,
     pub(super) reported: Reported,
+    /// The copy had to keep what its origin has dropped when it was last written.
+    pub(super) keeps_more: bool,
     /// Its status on both sides, where it has one.
     pub(in crate::model) status: Option<Box<LinkStatus>>,
     /// The contention with others that change or delete the copy.
@@ -57,6 +59,7 @@ impl Default for Link {
             work: Work::Idle(LeftOpen::Nothing),
             permit: Permit::Needed,
             reported: Reported::Nothing,
+            keeps_more: false,
             status: None,
             contention: None,
         }

@@ -38,6 +38,46 @@ fn what_a_worker_has_written_is_no_change_by_somebody_else() {
     assert_eq!(bench.working(), ["a"]);
 }
 
+/// The worker has had to let the copy keep what its origin has dropped.
+fn keep(bench: &mut Bench, name: &str) {
+    let (key, job) = bench.take(name);
+    let outcome = Outcome {
+        kept_versions: vec!["v0".into()],
+        ..outcome(Change::Updated)
+    };
+    bench.done_with(key, &job, outcome);
+}
+
+#[test]
+fn a_copy_that_keeps_what_its_origin_has_dropped_is_tried_again_whenever_it_changes() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a"]);
+    let copies = bench.copies();
+    let changes = |bench: &mut Bench| {
+        bench.world.version += 1;
+        bench.says(copies, &copy_of("a", bench.world.version));
+    };
+    bench.says(copies, &changed(copy_of("a", 0), bench.world.version + 1));
+    keep(&mut bench, "a");
+    // The answer to the last write, once more.
+    bench.says(copies, &copy_of("a", bench.world.version));
+    assert!(bench.work.is_empty());
+    for _ in 0..3 {
+        changes(&mut bench);
+        assert_eq!(bench.working(), ["a"]);
+        keep(&mut bench, "a");
+        assert!(bench.work.is_empty());
+    }
+    // Also while a worker has it.
+    changes(&mut bench);
+    changes(&mut bench);
+    keep(&mut bench, "a");
+    assert_eq!(bench.working(), ["a"]);
+    bench.succeed(Change::Updated);
+    changes(&mut bench);
+    assert!(bench.work.is_empty(), "it keeps nothing more");
+}
+
 #[test]
 fn a_copy_that_is_changed_is_corrected_at_once_and_then_with_increasing_back_off() {
     let mut bench = Bench::listed();

@@ -283,6 +283,10 @@ impl Bench {
     }
 
     fn done(&mut self, key: Key, job: &Job, ending: impl Into<Ending>) {
+        self.done_with(key, job, outcome(ending));
+    }
+
+    fn done_with(&mut self, key: Key, job: &Job, outcome: Outcome) {
         let desired = self.desired(&key, job);
         self.world.version += 1;
         let version = self.world.version;
@@ -292,7 +296,7 @@ impl Bench {
         let outcome = Outcome {
             desired_hash: desired.as_ref().map_or(0, |desired| desired.hash),
             copy: made,
-            ..outcome(ending)
+            ..outcome
         };
         self.ends(key, Ok(outcome));
     }

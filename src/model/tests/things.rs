@@ -161,6 +161,7 @@ pub(super) fn outcome(ending: impl Into<Ending>) -> Outcome {
         status: None,
         origin: None,
         waits_for: Vec::new(),
+        kept_versions: Vec::new(),
     }
 }
 

@@ -51,6 +51,22 @@ fn a_type_that_is_not_served_holds_up_no_other_and_is_synced_as_soon_as_it_is_se
     );
 }
 
+// Found from outside: an entry that was corrected acted after up to a minute.
+#[test]
+fn a_version_that_a_config_asks_for_newly_is_asked_for_at_once_whatever_else_is_missing() {
+    let mut bench = Bench::new();
+    bench.world.serve(&widgets());
+    let selected = shop(&["configmaps", "widgets.example.org"]);
+    let mut older = selected.clone();
+    older["spec"]["namespaceScope"]["resources"][1]["apiVersion"] = json!("v1beta1");
+    let mut bench = bench.with_spec(&older["spec"]);
+    bench.pass(600 * SECOND);
+    assert!(reads(&bench, "configmaps") && !reads(&bench, "widgets"));
+    bench.log.clear();
+    bench.config_says(&selected);
+    assert!(reads(&bench, "widgets"), "{:?}", bench.log);
+}
+
 #[test]
 fn a_type_that_appears_silently_is_found_within_minutes() {
     let mut bench = selecting_widgets();

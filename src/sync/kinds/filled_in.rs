@@ -41,13 +41,13 @@ pub(in crate::sync) enum AtCopy {
     Goes,
     /// It stays: people do not set it afterwards.
     Stays,
-    /// It stays, unless we have written it: then it is from the origin.
-    StaysUnlessOurs,
+    /// It stays, unless we apply it too.
+    StaysUnlessShared,
     /// People may want to change it: it stays where everybody's fields are taken over, or those of the Go syncer.
     StaysUnlessPeoples,
 }
 
-use AtCopy::{Goes, Stays, StaysUnlessOurs, StaysUnlessPeoples};
+use AtCopy::{Goes, Stays, StaysUnlessPeoples, StaysUnlessShared};
 use AtOrigin::{Cleaned, Dropped, IfSet, Reference, Synced, UnlessUnset};
 
 impl AtOrigin {
@@ -84,7 +84,7 @@ pub(super) const KINDS: &[(&str, &str, &[FilledIn])] = &[
         (&["f:metadata", "f:annotations", "f:edge.kubestellar.io/pull-secrets"], Synced, Stays),
         // A default that nobody asked for; so an autoscaler at the edge can decide. Who says at the copy's side how many there
         // are scales it, which is an operation and no change of what it is. Where the origin says it too, the apply is stronger.
-        (&["f:spec", "f:replicas"], UnlessUnset, StaysUnlessOurs),
+        (&["f:spec", "f:replicas"], UnlessUnset, StaysUnlessShared),
     ]),
     ("", "endpoints", &[(&["f:subsets"], Cleaned(1, targets_of_addresses), Goes)]),
     ("", "namespaces", &[
@@ -116,7 +116,7 @@ pub(super) const KINDS: &[(&str, &str, &[FilledIn])] = &[
         // OpenShift's registry credentials.
         (&["f:metadata", "f:annotations", "f:openshift.io/internal-registry-pull-secret-ref"], Dropped, Goes),
         (&["f:imagePullSecrets"], Cleaned(1, pull_secrets), Stays),
-        (&["f:secrets"], Cleaned(1, accounts::secrets), StaysUnlessOurs),
+        (&["f:secrets"], Cleaned(1, accounts::secrets), StaysUnlessShared),
     ]),
     ("", "services", &[
         (&["f:spec", "f:clusterIP"], Cleaned(2, |value, hub| address(value, hub, "f:clusterIP")), Stays),

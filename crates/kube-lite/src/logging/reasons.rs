@@ -167,6 +167,9 @@ reasons! {
     /// A part of objects of this type is not synced: `part` says which. To do: nothing, if nobody needs it at the other
     /// side.
     PartNotSynced,
+    /// The copy of a CRD keeps versions that its origin has dropped, since its side may have objects stored at them. To do: write
+    /// these objects there again, and remove the version from the status of the CRD there.
+    OldVersionKept,
     /// Objects wait for a namespace that is missing at the edge and that no config selects. To do: add an entry of
     /// kind Namespace, or create it at the edge.
     NamespaceNotSelected,

@@ -48,16 +48,6 @@ impl Cluster {
         self.allows(&attributes).await
     }
 
-    /// Asks whether the server would apply this object, without storing it.
-    pub async fn would_apply(&self, resource: &ResourceType, name: &ObjectName, body: Bytes) -> Result<(), Error> {
-        let path = self.object_path(resource, name)?;
-        let path = format!("{path}?dryRun=All&fieldManager={}&force=true", self.manager);
-        let kind = Some("application/apply-patch+yaml");
-        self.call(Method::PATCH, &path, "application/json", kind, body)
-            .await
-            .map(drop)
-    }
-
     /// The time of the server when it last answered, in seconds since 1970, if it has said so.
     pub fn time(&self) -> Option<u64> {
         self.server.time()
