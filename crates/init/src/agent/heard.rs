@@ -6,10 +6,11 @@ use driver::source::SourceEvent;
 use kube_lite::meta::Meta;
 
 use super::border::Feed;
+use super::group::Shown;
 use super::references::Known;
 use super::report::Subject;
 use super::{Agent, lines, targets};
-use crate::kcp::{CLUSTER, WorkspaceType, parsed};
+use crate::kcp::{CLUSTER, LogicalCluster, WorkspaceType, parsed};
 use crate::sides::{Key, Side};
 
 impl Agent {
@@ -133,28 +134,28 @@ impl Agent {
     }
 
     fn of_clusters(&mut self, shard: Side, event: SourceEvent) {
-        let Some(group) = self.groups.values_mut().find(|group| group.has(shard)) else {
+        let Some((initializer, group)) = self.groups.iter_mut().find(|(_, group)| group.has(shard)) else {
             return;
-        };
-        let named = |object: &[u8]| {
-            let meta = <Meta>::parse(object).ok()?;
-            let cluster = meta.annotations.get(CLUSTER)?;
-            let cluster: Rc<str> = cluster.as_str().into();
-            Some((Key { shard, cluster }, meta.version_number()))
         };
         let gone = match event {
             SourceEvent::Begin(_) => {
                 group.begins(shard);
                 Vec::new()
             }
-            SourceEvent::Object(object) | SourceEvent::Unchanged(object) => {
-                if let Some((key, version)) = named(&object) {
-                    group.is_there(key, version, self.now);
+            SourceEvent::Object(object) | SourceEvent::Unchanged(object) => match seen(&object, shard, initializer) {
+                Some((key, Some(shown))) => {
+                    group.is_there(key, shown, self.now);
+                    Vec::new()
                 }
-                Vec::new()
-            }
+                // It is shown until kcp has seen, too, that the initializer is off.
+                Some((key, None)) => {
+                    group.is_gone(&key);
+                    vec![key]
+                }
+                None => Vec::new(),
+            },
             SourceEvent::Gone(object) => {
-                let key = named(&object).map(|(key, _)| key);
+                let key = seen(&object, shard, initializer).map(|(key, _)| key);
                 key.into_iter().inspect(|key| group.is_gone(key)).collect()
             }
             SourceEvent::Complete(_) => group.is_complete(shard),
@@ -164,4 +165,17 @@ impl Agent {
             self.report.is_over(&Subject::Workspace(key), self.now);
         }
     }
+}
+
+/// Which workspace an object is, and as what it is shown, if it waits for the initializer.
+fn seen(object: &[u8], shard: Side, initializer: &str) -> Option<(Key, Option<Shown>)> {
+    let meta = <Meta>::parse(object).ok()?;
+    let cluster = meta.annotations.get(CLUSTER)?.as_str().into();
+    let place = parsed::<LogicalCluster>(object).ok()?.waits_for(initializer);
+    let shown = place.map(|place| Shown {
+        version: meta.version_number(),
+        uid: meta.uid.as_str().into(),
+        place,
+    });
+    Some((Key { shard, cluster }, shown))
 }

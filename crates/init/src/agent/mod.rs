@@ -8,6 +8,7 @@
 //! time; a target that may be of the same type, and of which that is not known yet, is waited for.
 
 mod border;
+mod finished;
 mod group;
 mod heard;
 mod lines;
@@ -114,14 +115,17 @@ impl Agent {
         };
         group.gets(key, filled.path, filled.created);
         let (turn, trouble) = match filled.outcome {
-            Outcome::Complete(place) if group.is_current(key) && !self.unsettled.contains(initializer) => {
+            Outcome::Complete(place) if group.is_complete_now(key) && !self.unsettled.contains(initializer) => {
                 let release = Request::Release(key.clone(), Rc::clone(initializer), place);
                 self.outbox.request(release);
                 return;
             }
             Outcome::Complete(_) => (Turn::Again, None),
             Outcome::Gone => (Turn::Released(None), None),
-            Outcome::Waits(trouble) => (Turn::Waits, Some(trouble)),
+            Outcome::Waits(trouble, made) => {
+                group.has_some(key, made);
+                (Turn::Waits, Some(trouble))
+            }
             Outcome::Fails(trouble) => (Turn::Fails, Some(trouble)),
             Outcome::Unreachable(side, error) => {
                 lines::is_unanswered(key, &error);
@@ -234,11 +238,18 @@ impl Role for Agent {
                 continue;
             }
             while let Some(key) = group.next(self.now) {
-                let job = Job {
-                    initializer: Rc::clone(initializer),
-                    targets: Rc::clone(&group.targets),
+                let request = match group.to_be_let_go(&key) {
+                    Some(place) => Request::Release(key, Rc::clone(initializer), place),
+                    None => {
+                        let job = Job {
+                            initializer: Rc::clone(initializer),
+                            targets: Rc::clone(&group.targets),
+                            made: group.made(&key),
+                        };
+                        Request::Fill(key, job)
+                    }
                 };
-                self.outbox.request(Request::Fill(key, job));
+                self.outbox.request(request);
             }
         }
     }

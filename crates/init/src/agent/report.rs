@@ -204,6 +204,17 @@ impl Report {
 
     /// An initializer is off a workspace.
     pub(super) fn is_initialized(&mut self, key: &Key, initializer: &str, targets: &[Rc<InitTarget>], ended: &Ended) {
+        if ended.is_again {
+            log_line!(
+                Info,
+                InitializerBack,
+                "an initializer that somebody had put back is off again",
+                workspace = ended.path,
+                cluster = key.cluster,
+                initializer = initializer
+            );
+            return;
+        }
         for target in targets {
             self.counter(target).initialized(ended.lasted);
         }

@@ -50,7 +50,11 @@ fn workspace_type(cluster: &str, urls: &[&str]) -> Value {
 }
 
 fn logical_cluster(id: &str, version: u64) -> Value {
-    json!({"metadata": {"name": "cluster", "resourceVersion": version.to_string(), "annotations": {CLUSTER: id}}})
+    let annotations = json!({CLUSTER: id});
+    json!({
+        "metadata": {"name": "cluster", "uid": id, "resourceVersion": version.to_string(), "annotations": annotations},
+        "status": {"phase": "Initializing", "initializers": ["root:dev", "2abc:dev", "3abc:dev"]},
+    })
 }
 
 impl Bench {

@@ -321,6 +321,8 @@ reasons! {
     WorkspaceFailed,
     /// A workspace is initialized, and no longer waits for this initializer.
     WorkspaceInitialized,
+    /// Somebody had put an initializer back that was off; it is off again.
+    InitializerBack,
     /// An object was created in a workspace.
     WorkspaceObjectCreated,
     /// An Event could not be written.
