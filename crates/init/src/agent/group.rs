@@ -364,35 +364,7 @@ impl Group {
             Turn::Released(at) => workspace.past(at),
             _ => None,
         };
-        if turn == Turn::Fails {
-            // Others may have taken away what was there.
-            workspace.made = Default::default();
-        }
-        let done = match turn {
-            _ if workspace.is_gone => Done::Finished,
-            // Somebody has put the initializer back since.
-            Turn::Released(Some(at)) if workspace.shown.version > at => {
-                workspace.returns = workspace.returns.saturating_add(1);
-                workspace.wait_of_return().map_or(Done::Again, Done::NotYet)
-            }
-            Turn::Released(at) => {
-                workspace.released = Some(at.unwrap_or(workspace.shown.version));
-                Done::Finished
-            }
-            Turn::Again => Done::Again,
-            Turn::Unreachable(side) => Done::Unreachable(side),
-            // What it waits for, or has failed with, may be different by now.
-            Turn::Waits | Turn::Fails if !is_current => Done::Again,
-            Turn::Waits => {
-                workspace.failures = 0;
-                workspace.waits = workspace.waits.saturating_add(1);
-                Done::NotYet(WAITS.after(workspace.waits))
-            }
-            Turn::Fails => {
-                workspace.failures = workspace.failures.saturating_add(1);
-                Done::NotYet(RETRIES.after(workspace.failures).mul_f64(0.5 + jitter / 2.0))
-            }
-        };
+        let done = workspace.done(turn, is_current, jitter);
         if let Some(past) = past {
             self.finished.remember(&key.cluster, past);
         }
@@ -465,6 +437,37 @@ impl Workspace {
             path: Rc::clone(&self.path),
             returns: self.returns,
         })
+    }
+
+    /// When its next turn is, after this one.
+    fn done(&mut self, turn: Turn, is_current: bool, jitter: f64) -> Done<Side> {
+        match turn {
+            _ if self.is_gone => Done::Finished,
+            // Somebody has put the initializer back since.
+            Turn::Released(Some(at)) if self.shown.version > at => {
+                self.returns = self.returns.saturating_add(1);
+                self.wait_of_return().map_or(Done::Again, Done::NotYet)
+            }
+            Turn::Released(at) => {
+                self.released = Some(at.unwrap_or(self.shown.version));
+                Done::Finished
+            }
+            Turn::Again => Done::Again,
+            Turn::Unreachable(side) => Done::Unreachable(side),
+            // What it waits for, or has failed with, may be different by now.
+            Turn::Waits | Turn::Fails if !is_current => Done::Again,
+            Turn::Waits => {
+                self.failures = 0;
+                self.waits = self.waits.saturating_add(1);
+                Done::NotYet(WAITS.after(self.waits))
+            }
+            Turn::Fails => {
+                self.failures = self.failures.saturating_add(1);
+                // Others may have taken away what was there.
+                self.made = Default::default();
+                Done::NotYet(RETRIES.after(self.failures).mul_f64(0.5 + jitter / 2.0))
+            }
+        }
     }
 
     /// How long to wait with an initializer that was put back: nothing the first time, and more with each further one.

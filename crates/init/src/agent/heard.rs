@@ -9,8 +9,10 @@ use super::border::Feed;
 use super::group::Shown;
 use super::references::Known;
 use super::report::Subject;
+use super::status::Stored;
 use super::{Agent, lines, targets};
 use crate::kcp::{CLUSTER, LogicalCluster, WorkspaceType, parsed};
+use crate::kinds::InitTarget;
 use crate::sides::{Key, Side};
 
 impl Agent {
@@ -62,7 +64,10 @@ impl Agent {
         let has_changed = match event {
             SourceEvent::Begin(_) => self.targets.begin(),
             SourceEvent::Object(object) => match self.targets.is_there(&object) {
-                Ok(has_changed) => has_changed,
+                Ok(has_changed) => {
+                    self.tells(&object, has_changed);
+                    has_changed
+                }
                 Err(error) => {
                     lines::is_no_target(&error);
                     false
@@ -75,6 +80,18 @@ impl Agent {
         if has_changed && self.targets.are_read() {
             self.follow_types();
         }
+    }
+
+    /// A target is there, perhaps another than before, and has a status.
+    fn tells(&mut self, object: &[u8], has_changed: bool) {
+        let (Ok(meta), Ok(stored)) = (<Meta>::parse(object), parsed::<Stored>(object)) else {
+            return;
+        };
+        let name = targets::name_of(&meta);
+        if has_changed {
+            self.statuses.changes(|other| *other == name);
+        }
+        self.statuses.is_there(name, stored);
     }
 
     fn of_type(&mut self, number: u32, event: SourceEvent) {
@@ -131,6 +148,10 @@ impl Agent {
                 group.renews();
             }
         }
+        let all = &self.targets;
+        let uses = |target: &InitTarget| targets::uses(target, workspace, &meta.name);
+        self.statuses
+            .changes(|name| all.named(name).is_some_and(|target| uses(target)));
     }
 
     fn of_clusters(&mut self, shard: Side, event: SourceEvent) {

@@ -8,6 +8,7 @@
 //! time; a target that may be of the same type, and of which that is not known yet, is waited for.
 
 mod border;
+mod facts;
 mod finished;
 mod group;
 mod heard;
@@ -16,6 +17,7 @@ mod metrics;
 mod references;
 mod report;
 mod serving;
+mod status;
 mod targets;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +39,7 @@ pub(crate) use self::references::TypeName;
 use self::references::{Known, References};
 use self::report::Report;
 pub(crate) use self::report::{NO_TYPE, Subject, advice};
+use self::status::{Statuses, Step};
 use self::targets::Targets;
 pub(crate) use self::targets::type_of;
 use crate::fill::{Filled, Job, Outcome, Released, Trouble, Why};
@@ -74,6 +77,7 @@ pub(crate) struct Agent {
     /// Where the sides are, for messages.
     contacts: Vec<(Side, Standing)>,
     report: Report,
+    statuses: Statuses,
 }
 
 impl Agent {
@@ -90,6 +94,7 @@ impl Agent {
             unsettled: BTreeSet::new(),
             contacts: moment.contacts,
             report: Report::default(),
+            statuses: Statuses::default(),
             settings,
         };
         let style = agent.settings.selector.clone().map_or(Style::Whole, Style::Labelled);
@@ -106,6 +111,13 @@ impl Agent {
             Answer::Released(key, result) => self.released(&key, result),
             Answer::Recorded(Ok(())) => {}
             Answer::Recorded(Err(error)) => lines::is_unrecorded(&error),
+            Answer::Examined(name, changes, trouble) => self.statuses.is_examined(&name, changes, trouble),
+            Answer::Told(name, result) => {
+                let is_off = self.statuses.is_written(&name, result.as_ref().cloned(), self.now);
+                if let Err(error) = &result {
+                    lines::is_untold(&name, error, is_off);
+                }
+            }
         }
     }
 
@@ -170,6 +182,13 @@ impl Agent {
         }
     }
 
+    fn request_of(&self, step: Step) -> Option<Request> {
+        Some(match step {
+            Step::Examine(name, changes) => Request::Examine(Rc::clone(self.targets.named(&name)?), changes),
+            Step::Write { name, uid, status } => Request::Tell(name, uid, status),
+        })
+    }
+
     fn asked(&mut self, question: HealthQuery) {
         // Whoever has asked may be gone.
         match question {
@@ -216,8 +235,12 @@ impl Role for Agent {
         self.now = moment.now;
         self.contacts = moment.contacts;
         match event {
-            Event::Answer(answer) => self.answered(answer),
+            Event::Answer(answer) => {
+                self.statuses.touch(self.now);
+                self.answered(answer);
+            }
             Event::Source(id, event) => {
+                self.statuses.touch(self.now);
                 if let Some(feed) = self.outbox.feed(id) {
                     self.reported(feed, event);
                 }
@@ -230,6 +253,7 @@ impl Role for Agent {
 
     fn advance(&mut self) {
         self.report.advance(self.now);
+        self.tell_statuses();
         let answering = self.contacts.iter().filter(|(_, standing)| standing.answers);
         let answering: Vec<Side> = answering.map(|(side, _)| *side).collect();
         for (initializer, group) in &mut self.groups {
@@ -264,7 +288,7 @@ impl Role for Agent {
             .iter()
             .filter(|(initializer, _)| !self.unsettled.contains(*initializer));
         let groups = settled.filter_map(|(_, group)| group.next_due());
-        groups.chain(self.report.due()).min()
+        groups.chain(self.report.due()).chain(self.statuses.due()).min()
     }
 
     fn again(self, moment: Moment<Side>) -> Self {

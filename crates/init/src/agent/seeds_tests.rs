@@ -124,11 +124,11 @@ impl History {
                     self.sources.retain(|_, source| driver::Feed::side(source.feed) != side);
                     self.requests.retain(|request| match request {
                         Request::Fill(key, _) | Request::Release(key, ..) => key.shard != side,
-                        Request::Record(_) => true,
+                        Request::Record(_) | Request::Examine(..) | Request::Tell(..) => true,
                     });
                     self.answers.retain(|answer| match answer {
                         Answer::Filled(key, _) | Answer::Released(key, _) => key.shard != side,
-                        Answer::Recorded(_) => true,
+                        Answer::Recorded(_) | Answer::Examined(..) | Answer::Told(..) => true,
                     });
                 }
                 Effect::Read(id, feed, _) => {
@@ -355,6 +355,13 @@ impl History {
                 self.answers.push(Answer::Released(key, result));
             }
             Request::Record(_) => self.answers.push(Answer::Recorded(Ok(()))),
+            Request::Examine(target, changes) => {
+                self.answers.push(Answer::Examined(target.object_name(), changes, None));
+            }
+            Request::Tell(name, _, status) => {
+                let fails = self.fails().then(|| Error::from_answer(403, None, b""));
+                self.answers.push(Answer::Told(name, fails.map_or(Ok(status), Err)));
+            }
         }
     }
 

@@ -367,6 +367,9 @@ fn nothing_is_due_while_it_is_not_known_what_is_wanted() {
     bench.fills(0, "w", Outcome::Fails(Trouble::of_workspace(Why::NoPath)));
     assert!(bench.agent.next_due().is_some());
     bench.shows(Feed::Targets, &target("b", "2abc", "t"));
+    // What there is to say of the targets begins to be read.
+    bench.now += Duration::from_secs(1);
+    bench.handle(Event::Due);
     let due = bench.agent.next_due();
     assert!(
         due.is_none_or(|due| due > bench.now + Duration::from_secs(10)),

@@ -8,6 +8,7 @@
 mod create;
 mod mapping;
 mod release;
+pub(crate) mod tell;
 mod trouble;
 
 use std::collections::BTreeMap;
@@ -203,18 +204,23 @@ impl Run<'_> {
         if self.templates.contains_key(name) {
             return Ok(());
         }
-        let found = match self.config.get(&kcp::init_templates(), name, Content::Full).await {
-            Ok(object) => Some(parsed(&object)?),
-            Err(error) if error.proves_absent(&name.name) => None,
-            Err(error) => return Err(error),
-        };
+        let found = read_template(name, self.config).await?;
         self.templates.insert(name.clone(), found);
         Ok(())
     }
 }
 
-/// A template of a target's workspace.
-fn template_name(target: &InitTarget, template: &str) -> ObjectName {
+/// A template as it is now, if it is there.
+pub(crate) async fn read_template(name: &ObjectName, config: &Cluster) -> Result<Option<InitTemplate>, Error> {
+    match config.get(&kcp::init_templates(), name, Content::Full).await {
+        Ok(object) => parsed(&object).map(Some),
+        Err(error) if error.proves_absent(&name.name) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The name of a template in a target's workspace.
+pub(crate) fn template_name(target: &InitTarget, template: &str) -> ObjectName {
     ObjectName::in_workspace(target.metadata.cluster().unwrap_or_default(), "", template)
 }
 
