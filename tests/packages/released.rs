@@ -188,7 +188,7 @@ fn a_package_for_providers_has_the_binary_under_the_names_of_both_agents() {
                 {unpack} {} {root}; cmp {root}/usr/bin/edge-syncer-provider {}
                 for name in init-agent api-syncagent; do
                   [ $(readlink {root}/usr/bin/$name) = edge-syncer-provider ]
-                  zcat {root}/usr/share/man/man1/$name.1.gz | grep config-workspace >/dev/null
+                  zcat {root}/usr/share/man/man1/$name.1.gz | grep 'FLAGS OF INIT' >/dev/null
                 done
                 test -s {root}/usr/share/doc/edge-syncer-provider/copyright",
                 found[0].display(),

@@ -85,6 +85,8 @@ pub(super) struct Shown {
 struct Taken {
     /// The edition of what it gets.
     edition: u64,
+    /// The version at which it was shown.
+    version: u64,
     /// Its initializer was put back.
     is_again: bool,
 }
@@ -294,9 +296,15 @@ impl Group {
         loop {
             let (key, _) = self.queue.take(now, Class::Last, |_| 0)?;
             let workspace = self.workspace(&key).filter(|workspace| workspace.waits());
-            if let Some(is_again) = workspace.map(|workspace| workspace.returns > 0) {
+            if let Some(workspace) = workspace {
+                let (version, is_again) = (workspace.shown.version, workspace.returns > 0);
                 let edition = self.edition;
-                self.taken.insert(key.clone(), Taken { edition, is_again });
+                let taken = Taken {
+                    edition,
+                    version,
+                    is_again,
+                };
+                self.taken.insert(key.clone(), taken);
                 return Some(key);
             }
             self.queue.done(&key, Done::Finished, now, 0.0);
@@ -350,21 +358,25 @@ impl Group {
 
     /// A workspace's turn is over. Nothing is to be said of one that is not worked on.
     pub(super) fn ends(&mut self, key: &Key, turn: Turn, now: Instant, jitter: f64) -> Option<Ended> {
-        let Taken { edition, is_again } = self.taken.remove(key)?;
-        let is_current = edition == self.edition;
+        let taken = self.taken.remove(key)?;
+        let is_current = taken.edition == self.edition;
         let workspace = self.workspace(key)?;
         let ended = Ended {
             lasted: now - workspace.since,
             path: Rc::clone(&workspace.path),
             created: workspace.created,
             is_there: !workspace.is_gone,
-            is_again,
+            is_again: taken.is_again,
         };
         let past = match turn {
             Turn::Released(at) => workspace.past(at),
             _ => None,
         };
-        let done = workspace.done(turn, is_current, jitter);
+        let done = match turn {
+            // It is not known whether this was shown before or after it was found to be off.
+            Turn::Released(None) if workspace.shown.version > taken.version && !workspace.is_gone => Done::Again,
+            _ => workspace.done(turn, is_current, jitter),
+        };
         if let Some(past) = past {
             self.finished.remember(&key.cluster, past);
         }

@@ -305,6 +305,23 @@ fn who_got_everything_is_only_let_go_after_a_refusal_of_that() {
 }
 
 #[test]
+fn who_is_shown_anew_while_found_to_be_let_go_is_read_again() {
+    for goes in [false, true] {
+        let now = Instant::now();
+        let mut group = group(&["a"], now);
+        assert_eq!(group.next(now), Some(key("a")));
+        if goes {
+            group.is_gone(&key("a"));
+        }
+        group.is_there(key("a"), shown(6), now);
+        group.ends(&key("a"), Turn::Released(None), now, 0.5);
+        assert_eq!((group.next(now), group.waiting()), (Some(key("a")), 1));
+        group.ends(&key("a"), Turn::Released(None), now, 0.5);
+        assert_eq!((group.next(now), group.waiting()), (None, 0));
+    }
+}
+
+#[test]
 fn what_is_put_back_again_and_again_is_taken_off_less_and_less_often() {
     for goes in [false, true] {
         let mut now = Instant::now();
