@@ -91,11 +91,11 @@ impl Perform<Agent> for Kcp {
                 }
                 .boxed_local()
             }
-            Request::Tell(name, uid, status) => {
+            Request::WriteStatus(name, uid, status) => {
                 let (config, now) = (servers.at(Side::Config)?, (self.clock)());
                 async move {
                     let written = tell::write(&name, &uid, status, &config, now).await;
-                    Answer::Told(name, written)
+                    Answer::StatusWritten(name, written)
                 }
                 .boxed_local()
             }

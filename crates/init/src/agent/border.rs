@@ -51,7 +51,7 @@ pub(crate) enum Request {
     /// Read the templates of a target, as they are after so many changes.
     Examine(Rc<InitTarget>, u64),
     /// Write the status of this target, which has this UID.
-    Tell(ObjectName, String, TargetStatus),
+    WriteStatus(ObjectName, String, TargetStatus),
 }
 
 /// What came of it.
@@ -65,5 +65,5 @@ pub(crate) enum Answer {
     /// What is wrong with the templates of a target, if something is.
     Examined(ObjectName, u64, Option<Trouble>),
     /// Whether the status of a target is written, and what it is then.
-    Told(ObjectName, Result<TargetStatus, Error>),
+    StatusWritten(ObjectName, Result<TargetStatus, Error>),
 }

@@ -112,7 +112,7 @@ impl Agent {
             Answer::Recorded(Ok(())) => {}
             Answer::Recorded(Err(error)) => lines::is_unrecorded(&error),
             Answer::Examined(name, changes, trouble) => self.statuses.is_examined(&name, changes, trouble),
-            Answer::Told(name, result) => {
+            Answer::StatusWritten(name, result) => {
                 let is_off = self.statuses.is_written(&name, result.as_ref().cloned(), self.now);
                 if let Err(error) = &result {
                     lines::is_untold(&name, error, is_off);
@@ -185,7 +185,7 @@ impl Agent {
     fn request_of(&self, step: Step) -> Option<Request> {
         Some(match step {
             Step::Examine(name, changes) => Request::Examine(Rc::clone(self.targets.named(&name)?), changes),
-            Step::Write { name, uid, status } => Request::Tell(name, uid, status),
+            Step::Write { name, uid, status } => Request::WriteStatus(name, uid, status),
         })
     }
 

@@ -124,11 +124,11 @@ impl History {
                     self.sources.retain(|_, source| driver::Feed::side(source.feed) != side);
                     self.requests.retain(|request| match request {
                         Request::Fill(key, _) | Request::Release(key, ..) => key.shard != side,
-                        Request::Record(_) | Request::Examine(..) | Request::Tell(..) => true,
+                        Request::Record(_) | Request::Examine(..) | Request::WriteStatus(..) => true,
                     });
                     self.answers.retain(|answer| match answer {
                         Answer::Filled(key, _) | Answer::Released(key, _) => key.shard != side,
-                        Answer::Recorded(_) | Answer::Examined(..) | Answer::Told(..) => true,
+                        Answer::Recorded(_) | Answer::Examined(..) | Answer::StatusWritten(..) => true,
                     });
                 }
                 Effect::Read(id, feed, _) => {
@@ -358,9 +358,10 @@ impl History {
             Request::Examine(target, changes) => {
                 self.answers.push(Answer::Examined(target.object_name(), changes, None));
             }
-            Request::Tell(name, _, status) => {
+            Request::WriteStatus(name, _, status) => {
                 let fails = self.fails().then(|| Error::from_answer(403, None, b""));
-                self.answers.push(Answer::Told(name, fails.map_or(Ok(status), Err)));
+                self.answers
+                    .push(Answer::StatusWritten(name, fails.map_or(Ok(status), Err)));
             }
         }
     }
@@ -439,7 +440,7 @@ impl History {
             }
             _ => {
                 let cluster = if random.bool() { "2a" } else { "2b" };
-                // One that is let go may be made anew, or have to wait once more: somebody has put the initializer back.
+                // One that is let go may be created again, or have to wait once more: somebody has put the initializer back.
                 let is_new = random.bool();
                 let id = format!("w{}", random.u8(..12));
                 let workspace = world.workspaces.entry((cluster, id)).or_default();
