@@ -436,7 +436,7 @@ impl Workspace {
             created: 0,
             complete: past.as_ref().map(|past| past.edition),
             returns: past.map_or(0, |past| past.returns.saturating_add(1)),
-            made: Default::default(),
+            made: (0, Rc::default()),
         }
     }
 
@@ -476,7 +476,7 @@ impl Workspace {
             Turn::Fails => {
                 self.failures = self.failures.saturating_add(1);
                 // Others may have taken away what was there.
-                self.made = Default::default();
+                self.made = (0, Rc::default());
                 Done::NotYet(RETRIES.after(self.failures).mul_f64(0.5 + jitter / 2.0))
             }
         }

@@ -76,8 +76,9 @@ pub(super) enum Step {
 #[derive(Default)]
 struct Entry {
     stored: Stored,
-    /// What is wrong with its templates; `None` while that is not known.
-    examined: Option<Option<Trouble>>,
+    /// Its templates were read, and this is wrong with them.
+    is_examined: bool,
+    trouble: Option<Trouble>,
     /// Grows with each change of what it uses.
     changes: u64,
     written: Option<Instant>,
@@ -107,7 +108,7 @@ impl Statuses {
     pub(super) fn changes(&mut self, which: impl Fn(&ObjectName) -> bool) {
         for (_, entry) in self.entries.iter_mut().filter(|(name, _)| which(name)) {
             entry.changes += 1;
-            entry.examined = None;
+            (entry.is_examined, entry.trouble) = (false, None);
         }
     }
 
@@ -138,11 +139,11 @@ impl Statuses {
         }
         let mut look_at = None;
         for (name, entry) in &self.entries {
-            let Some(examined) = &entry.examined else {
+            if !entry.is_examined {
                 self.is_busy = true;
                 return Some(Step::Examine(name.clone(), entry.changes));
-            };
-            let Some(facts) = facts(name, examined.as_ref()) else {
+            }
+            let Some(facts) = facts(name, entry.trouble.as_ref()) else {
                 continue;
             };
             let Some((status, is_urgent)) = entry.stored.next(&facts) else {
@@ -165,7 +166,7 @@ impl Statuses {
     pub(super) fn is_examined(&mut self, name: &ObjectName, changes: u64, trouble: Option<Trouble>) {
         self.is_busy = false;
         if let Some(entry) = self.entries.get_mut(name).filter(|entry| entry.changes == changes) {
-            entry.examined = Some(trouble);
+            (entry.is_examined, entry.trouble) = (true, trouble);
         }
     }
 
