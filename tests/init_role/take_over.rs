@@ -18,7 +18,7 @@ const UNKNOWN: &str = "apiVersion: nowhere.example.com/v1\nkind: Unknown\nmetada
 
 /// The Go agent.
 enum Other {
-    Real(Syncer),
+    Real(#[expect(dead_code, reason = "it runs until it is dropped")] Syncer),
     /// What it does in a workspace: nothing marks what it creates.
     Described(Objects),
 }

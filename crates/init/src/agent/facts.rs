@@ -1,9 +1,12 @@
 //! What there is to say of a target: what its conditions follow from.
 
+use std::rc::Rc;
+
 use super::Agent;
+use super::border::Request;
 use super::references::{Known, Type, TypeName};
 use super::report::{NO_INITIALIZER, NO_SUCH_TYPE, Said, Subject};
-use super::status::{Facts, Finding};
+use super::status::{Facts, Finding, Step};
 use super::{group::Group, targets};
 use crate::fill::Trouble;
 use crate::kinds::InitTarget;
@@ -23,6 +26,13 @@ impl Agent {
         if let Some(request) = step.and_then(|step| self.request_of(step)) {
             self.outbox.request(request);
         }
+    }
+
+    fn request_of(&self, step: Step) -> Option<Request> {
+        Some(match step {
+            Step::Examine(name, changes) => Request::Examine(Rc::clone(self.targets.named(&name)?), changes),
+            Step::Write { name, uid, status } => Request::WriteStatus(name, uid, status),
+        })
     }
 
     /// What there is to say of a target, if its type was read; in its templates, this is wrong.

@@ -39,7 +39,7 @@ pub(crate) use self::references::TypeName;
 use self::references::{Known, References};
 use self::report::Report;
 pub(crate) use self::report::{NO_TYPE, Subject, advice};
-use self::status::{Statuses, Step};
+use self::status::Statuses;
 use self::targets::Targets;
 pub(crate) use self::targets::type_of;
 use crate::fill::{Filled, Job, Outcome, Released, Trouble, Why};
@@ -180,13 +180,6 @@ impl Agent {
                 self.outbox.request(Request::Record(record));
             }
         }
-    }
-
-    fn request_of(&self, step: Step) -> Option<Request> {
-        Some(match step {
-            Step::Examine(name, changes) => Request::Examine(Rc::clone(self.targets.named(&name)?), changes),
-            Step::Write { name, uid, status } => Request::WriteStatus(name, uid, status),
-        })
     }
 
     fn asked(&mut self, question: HealthQuery) {
