@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use edge_syncer_init::kinds::{InitTarget, InitTemplate};
 use edge_syncer_init::objects::{Data, SourceError, of_source};
 pub use edge_syncer_init::run;
+use edge_syncer_init::{At, StoredError};
 use gotemplate::objects::{self, Object, of_text};
 use gotemplate::yaml::DocumentError;
 use kube_lite::files;
@@ -29,8 +30,8 @@ pub struct Init {
 /// What `init render` is to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Render {
-    /// The files, where `-` is stdin.
-    pub files: Vec<String>,
+    /// Where target and templates are.
+    pub from: From,
     /// Which target, if there are several.
     pub target: Option<String>,
     /// The workspace.
@@ -39,11 +40,27 @@ pub struct Render {
     pub json: bool,
 }
 
+/// Where target and templates are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum From {
+    /// Files, where `-` is stdin.
+    Files(Vec<String>),
+    /// A config workspace.
+    Server(Box<At>),
+}
+
 /// Why nothing is printed.
 #[derive(Debug)]
 pub enum RenderError {
     /// The command line has to be corrected.
     Unusable(String),
+    /// The config workspace does not give the target.
+    Stored {
+        /// The workspace.
+        workspace: String,
+        /// What is wrong.
+        error: StoredError,
+    },
     /// A file is no YAML, or a document of it no object.
     File {
         /// The file.
@@ -62,7 +79,7 @@ pub enum RenderError {
     },
     /// A source of the target gives no objects.
     Source {
-        /// The file of the template, or of the target.
+        /// The file of the template, or of the target; or their workspace.
         file: String,
         /// The target.
         target: String,
@@ -77,6 +94,7 @@ impl fmt::Display for RenderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unusable(why) => f.write_str(why),
+            Self::Stored { workspace, error } => write!(f, "{workspace}: {error}"),
             Self::File { file, error } => write!(f, "{file}: {error}"),
             Self::Object { file, object, why } => write!(f, "{file}: {object}: {why}"),
             Self::Source {
@@ -89,7 +107,17 @@ impl fmt::Display for RenderError {
     }
 }
 
-impl Error for RenderError {}
+impl Error for RenderError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Stored {
+                error: StoredError::Access(error),
+                ..
+            } => Some(error),
+            _ => None,
+        }
+    }
+}
 
 /// An object of a file.
 struct Found<T> {
@@ -105,10 +133,15 @@ struct Contents {
 }
 
 /// The objects of a target for a workspace, in the order in which they are created.
-pub fn render(settings: &Render, now: SystemTime) -> Result<String, RenderError> {
+pub async fn render(settings: &Render, now: SystemTime) -> Result<String, RenderError> {
     let mut contents = Contents::default();
-    for file in &settings.files {
-        contents.add(file, &read(file)?)?;
+    match &settings.from {
+        From::Files(files) => {
+            for file in files {
+                contents.add(file, &read(file)?)?;
+            }
+        }
+        From::Server(at) => contents = Contents::stored(at, settings.target.as_deref()).await?,
     }
     let target = contents.chosen(settings.target.as_deref())?;
     let objects = contents.objects(target, &settings.data, now)?;
@@ -121,6 +154,27 @@ fn read(file: &str) -> Result<String, RenderError> {
 }
 
 impl Contents {
+    /// What a config workspace has of one target.
+    async fn stored(at: &At, target: Option<&str>) -> Result<Self, RenderError> {
+        let workspace = at.config_workspace.name().to_owned();
+        let found = edge_syncer_init::stored(at, target).await;
+        let found = found.map_err(|error| RenderError::Stored {
+            workspace: workspace.clone(),
+            error,
+        })?;
+        let template = |object| Found {
+            file: workspace.clone(),
+            object,
+        };
+        Ok(Self {
+            templates: found.templates.into_iter().map(template).collect(),
+            targets: vec![Found {
+                file: workspace.clone(),
+                object: found.target,
+            }],
+        })
+    }
+
     /// Adds the objects of a file. Those of other kinds are not needed.
     fn add(&mut self, file: &str, text: &str) -> Result<(), RenderError> {
         let found = of_text(text).map_err(|error| RenderError::File {

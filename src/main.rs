@@ -55,7 +55,7 @@ fn main() -> ExitCode {
         #[cfg(any(feature = "init", feature = "publish"))]
         Ok(Invocation::Refuse(why)) => return cli::refuse(&why),
         #[cfg(feature = "init")]
-        Ok(Invocation::Render(settings)) => return cli::render(&settings),
+        Ok(Invocation::Render(settings)) => Box::pin(async move { cli::render(&settings).await }),
         #[cfg(feature = "publish")]
         Ok(Invocation::PublishCheck(publish, format)) => {
             Box::pin(async move { cli::check_publish(&publish, format).await })

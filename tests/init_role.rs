@@ -22,12 +22,18 @@ mod objects;
 mod operations;
 #[path = "init_role/races.rs"]
 mod races;
+#[path = "init_role/render.rs"]
+mod render;
 #[path = "init_role/rights.rs"]
 mod rights;
 #[path = "init_role/simulated/mod.rs"]
 mod simulated;
 #[path = "init_role/stage.rs"]
 mod stage;
+#[path = "init_role/statuses.rs"]
+mod statuses;
+#[path = "init_role/take_over.rs"]
+mod take_over;
 #[path = "init_role/targets.rs"]
 mod targets;
 #[path = "init_role/world.rs"]
@@ -95,6 +101,12 @@ scenarios! {
         twenty_workspaces_are_served_at_once_and_four_at_a_time
         a_workspace_costs_few_requests
         an_agent_that_is_killed_halfway_is_finished_by_the_next
+    ;
+    statuses: targets_say_whether_they_can_be_served;
+    render: what_a_server_has_of_a_target_is_printed;
+    take_over:
+        what_the_go_agent_has_begun_is_finished
+        what_this_agent_has_begun_the_go_agent_finishes
     ;
     operations:
         one_of_two_replicas_works_and_the_other_takes_over

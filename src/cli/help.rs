@@ -203,8 +203,7 @@ Others:
 
 Commands:
   check                       say whether init would work with the same flags, point by point; -o json for JSON
-  render                      print the objects that an InitTarget gives a workspace, without a server (edge-syncer init
-                              render --help)
+  render                      print the objects that an InitTarget gives a workspace (edge-syncer init render --help)
 
 Called by the name init-agent it needs no init. EDGE_SYNCER_LOG, RUST_LOG and the proxy variables are those of run.
 
@@ -221,12 +220,15 @@ pub(super) const RENDER: &str = "\
 Usage: edge-syncer init render --target=FILE --cluster-name=ID --cluster-path=PATH [flags]
 
 Prints what kcp's init-agent would create in a workspace: the objects of an InitTarget, in the order in which they are
-created. Needs no server.
+created. Reads files, or a config workspace, and changes nothing.
 
 Flags:
   -f, --target FILE           file with an InitTarget, InitTemplates or both; - is stdin (repeatable; files may also stand
                               alone)
-  --target-name NAME          which InitTarget, if the files have several
+  --config-workspace WORKSPACE
+                              workspace with the InitTarget and its templates, as for init; in the place of files
+  --kubeconfig FILE           kubeconfig of kcp, as for init
+  --target-name NAME          which InitTarget, if there are several
   --cluster-name ID           cluster id of the workspace: .ClusterName in templates (required)
   --cluster-path PATH         its full path, such as root:org:team: .ClusterPath in templates (required)
   -o, --output FORMAT         yaml, or json for one List (default: yaml)
@@ -240,7 +242,8 @@ Called by the name init-agent it needs no init: init-agent render.
 Example:
   edge-syncer init render --target=dev.yaml --cluster-name=2abc --cluster-path=root:org:team
 
-Exit codes: 0 printed, 1 a template or what it renders is wrong, 2 wrong usage or unreadable file.
+Exit codes: 0 printed, 1 a template or what it renders is wrong, or the server does not give the target, 2 wrong usage,
+unreadable file or unusable kubeconfig.
 ";
 
 /// The help of `publish`.

@@ -1,19 +1,24 @@
 //! The commands of `init`, and the flags of `init render`.
 
 use edge_syncer_init::objects::Data;
+use edge_syncer_init::{At, ConfigWorkspace};
 use kube_lite::spelling;
 
 use super::args::{Command, OF_ALL, no_flag_of};
 use super::init_flags::{self, INIT};
+use super::role_flags;
 use super::usage::UsageError;
-use crate::init::Render;
+use crate::init::{From, Render};
+use crate::version;
 
 /// The name of the command in messages.
 pub(super) const RENDER: &str = "edge-syncer init render";
 
 /// The flags, but for the short form of the last one and the other name of the first.
-const FLAGS: [&str; 5] = [
+const FLAGS: [&str; 7] = [
     "--target",
+    "--config-workspace",
+    "--kubeconfig",
     "--target-name",
     "--cluster-name",
     "--cluster-path",
@@ -37,7 +42,7 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
 
 fn render(args: &[String]) -> Result<Command, UsageError> {
     let (mut files, mut target, mut output) = (Vec::new(), None, None);
-    let (mut name, mut path) = (None, None);
+    let (mut name, mut path, mut workspace, mut kubeconfig) = (None, None, None, None);
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         let (flag, value) = match arg.split_once('=') {
@@ -49,6 +54,8 @@ fn render(args: &[String]) -> Result<Command, UsageError> {
             "-V" | "--version" => return Ok(Command::Version),
             "-f" | "--target" => None,
             "--target-name" => Some(&mut target),
+            "--config-workspace" => Some(&mut workspace),
+            "--kubeconfig" => Some(&mut kubeconfig),
             "--cluster-name" => Some(&mut name),
             "--cluster-path" => Some(&mut path),
             "-o" | "--output" => Some(&mut output),
@@ -74,11 +81,7 @@ fn render(args: &[String]) -> Result<Command, UsageError> {
             return Err(UsageError::new(format!("-o {other:?}: must be yaml or json{hint}")));
         }
     };
-    if files.is_empty() {
-        return Err(UsageError::new(
-            "--target is missing: name the files with the InitTarget and its templates",
-        ));
-    }
+    let from = from(files, workspace.as_deref(), kubeconfig.as_deref())?;
     let given = |value: Option<String>, flag: &str, what: &str| {
         let value = value.filter(|value| !value.is_empty());
         value.ok_or_else(|| UsageError::new(format!("{flag} is missing: it must be the workspace's {what}")))
@@ -88,7 +91,7 @@ fn render(args: &[String]) -> Result<Command, UsageError> {
         cluster_path: given(path, "--cluster-path", "full path, such as root:org:team")?,
     };
     let settings = Render {
-        files,
+        from,
         target,
         data,
         json,
@@ -96,8 +99,35 @@ fn render(args: &[String]) -> Result<Command, UsageError> {
     Ok(Command::Render(Box::new(settings)))
 }
 
+/// Files, or a server.
+fn from(files: Vec<String>, workspace: Option<&str>, kubeconfig: Option<&str>) -> Result<From, UsageError> {
+    let Some(workspace) = workspace.filter(|workspace| !workspace.is_empty()) else {
+        if files.is_empty() {
+            return Err(UsageError::new(
+                "--target is missing: name the files with the InitTarget and its templates, or their workspace with \
+                 --config-workspace",
+            ));
+        }
+        if kubeconfig.is_some() {
+            return Err(UsageError::new("--kubeconfig is of no use without --config-workspace"));
+        }
+        return Ok(From::Files(files));
+    };
+    if !files.is_empty() {
+        return Err(UsageError::new("--target and --config-workspace exclude each other"));
+    }
+    let wrong = |why| UsageError::new(format!("--config-workspace {workspace:?}: {why}"));
+    Ok(From::Server(Box::new(At {
+        source: role_flags::source(kubeconfig),
+        config_workspace: ConfigWorkspace::parse(workspace).map_err(wrong)?,
+        user_agent: version::user_agent(),
+    })))
+}
+
 #[cfg(test)]
 mod tests {
+    use kube_lite::access::AccessSource;
+
     use super::*;
 
     fn check(line: &str) -> Result<Command, String> {
@@ -108,7 +138,7 @@ mod tests {
     #[test]
     fn flags_are_read_in_all_their_forms() {
         let expected = Render {
-            files: vec!["a".to_owned(), "-".to_owned()],
+            from: From::Files(vec!["a".to_owned(), "-".to_owned()]),
             target: Some("dev".to_owned()),
             data: Data {
                 cluster_name: "2abc".to_owned(),
@@ -123,6 +153,15 @@ mod tests {
         ] {
             assert_eq!(check(line), Ok(Command::Render(Box::new(expected.clone()))), "{line}");
         }
+        let server = "render --config-workspace=root:org --kubeconfig k --cluster-name=2abc --cluster-path=root:org";
+        let Ok(Command::Render(found)) = check(server) else {
+            panic!("it is understood")
+        };
+        let From::Server(at) = found.from else {
+            panic!("it is a server")
+        };
+        assert_eq!(at.config_workspace.name(), "root:org");
+        assert!(matches!(at.source, AccessSource::Kubeconfig { path, .. } if path.ends_with("k")));
         assert_eq!(check("--help"), Ok(Command::InitHelp));
         assert_eq!(check("help"), Ok(Command::InitHelp));
         assert_eq!(check("render -h"), Ok(Command::RenderHelp));
@@ -138,7 +177,21 @@ mod tests {
             ),
             (
                 "render",
-                "--target is missing: name the files with the InitTarget and its templates (see edge-syncer init render --help)",
+                "--target is missing: name the files with the InitTarget and its templates, or their workspace with \
+                 --config-workspace (see edge-syncer init render --help)",
+            ),
+            (
+                "render a --config-workspace=root",
+                "--target and --config-workspace exclude each other (see edge-syncer init render --help)",
+            ),
+            (
+                "render a --kubeconfig=k",
+                "--kubeconfig is of no use without --config-workspace (see edge-syncer init render --help)",
+            ),
+            (
+                "render --config-workspace=Root",
+                "--config-workspace \"Root\": it must be the path of a workspace, such as root:org:ws, or a cluster id (see \
+                 edge-syncer init render --help)",
             ),
             ("render -f", "-f needs a value (see edge-syncer init render --help)"),
             (

@@ -133,6 +133,9 @@ mod tests {
         );
         let settings = init.settings;
         assert_eq!(settings.election.as_deref(), Some("kcp-init-agent"));
+        let alone = "--config-workspace=root:org:conf --enable-leader-election=false --leader-election-namespace=kcp-init-agent \
+                     --kubeconfig=/etc/init-agent/kcp/kubeconfig";
+        assert_eq!(run(alone).settings.election, None);
         assert_eq!(settings.selector.as_deref(), Some("a=b"));
         assert_eq!(
             settings.health,

@@ -425,8 +425,8 @@ pub async fn check_publish(publish: &crate::publish::Publish, format: LogFormat)
 
 /// Prints the objects of an InitTarget.
 #[cfg(feature = "init")]
-pub fn render(settings: &crate::init::Render) -> ExitCode {
-    match crate::init::render(settings, logger::now()) {
+pub async fn render(settings: &crate::init::Render) -> ExitCode {
+    match crate::init::render(settings, logger::now()).await {
         Ok(text) => print(&text),
         Err(RenderError::Unusable(why)) => fail(&UsageError::new(why).seen_from(init_args::RENDER)),
         Err(error) => fail(&error),

@@ -6,11 +6,15 @@
 mod complete;
 mod man;
 
+use std::collections::VecDeque;
+
 use super::{Invocation, parse as invocation_of};
 use crate::version;
 
 /// Where the texts of flags and variables begin.
 const COLUMN: usize = 30;
+/// A command has fewer words than that: the help of the last one may be that of the one before.
+const DEEPEST: usize = 3;
 
 /// A shell that has completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +76,8 @@ pub fn read(mut say: impl FnMut(&[&str]) -> String) -> Vec<Help> {
     let whole = take_apart("", "", &say(&["help"]));
     let commands = whole.section("Commands").map(|section| section.entries.clone());
     let mut all = vec![whole];
-    for Entry { name, text } in commands.unwrap_or_default() {
+    let mut commands: VecDeque<Entry> = commands.unwrap_or_default().into();
+    while let Some(Entry { name, text }) = commands.pop_front() {
         let mut args: Vec<&str> = name.split(' ').collect();
         args.push("--help");
         let help = say(&args);
@@ -82,7 +87,16 @@ pub fn read(mut say: impl FnMut(&[&str]) -> String) -> Vec<Help> {
         } else {
             help
         };
-        all.push(take_apart(&name, &text, &help));
+        let help = take_apart(&name, &text, &help);
+        // Those that are commands of a command follow it.
+        let own = help.section("Commands").map(|section| section.entries.clone());
+        for Entry { name: own, text } in own.unwrap_or_default().into_iter().rev() {
+            let name = format!("{name} {own}");
+            if name.split(' ').count() < DEEPEST && commands.iter().all(|known| known.name != name) {
+                commands.push_front(Entry { name, text });
+            }
+        }
+        all.push(help);
     }
     all
 }

@@ -39,7 +39,9 @@ fn the_types_of_init_are_those_of_the_go_agent() {
         assert_eq!(spec["versions"].as_array().map(Vec::len), Some(1), "{name}");
         let version = &spec["versions"][0];
         assert_eq!(version["name"], "v1alpha1");
-        assert_eq!(version["subresources"], Value::Null, "{name} has no status");
+        // Beside what the Go agent's have, targets have a status.
+        let has_status = (plural == "inittargets").then(|| json!({"status": {}}));
+        assert_eq!(version["subresources"], json!(has_status), "{name}");
         let schema = &version["schema"]["openAPIV3Schema"];
         assert_eq!(schema["required"], json!(["spec"]));
         assert_eq!(schema["properties"]["spec"]["required"], json!(fields));
@@ -56,6 +58,7 @@ fn the_types_of_init_are_those_of_the_go_agent() {
         .as_array()
         .expect("it has columns")
         .iter()
+        .filter(|column| column["priority"] != 1)
         .map(|column| &column["name"])
         .collect();
     assert_eq!(columns, ["WSType Cluster", "WSType", "Age"]);
@@ -72,6 +75,7 @@ fn the_roles_of_init_are_what_the_agent_needs_and_no_more() {
         json!([
             access,
             {"apiGroups": ["initialization.kcp.io"], "resources": ["inittargets", "inittemplates"], "verbs": ["get", "list", "watch"]},
+            {"apiGroups": ["initialization.kcp.io"], "resources": ["inittargets/status"], "verbs": ["patch"]},
             {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
         ])
     );

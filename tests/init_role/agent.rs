@@ -27,6 +27,13 @@ impl Agent {
         Self(Syncer::start_program(&Syncer::program_with_init(), &args, &[]))
     }
 
+    /// Starts it by the name of the Go agent, with exactly these flags.
+    pub(crate) fn start_by_name(folder: &Path, args: &[&str]) -> Self {
+        let link = folder.join("init-agent");
+        std::os::unix::fs::symlink(Syncer::program_with_init(), &link).expect("a link can be made");
+        Self(Syncer::start_program(&link, args, &[]))
+    }
+
     /// Waits until one of its lines has all of these words.
     pub(crate) async fn says(&mut self, words: &[&str]) {
         crate::support::eventually(&format!("it says {words:?}"), SOON, async || {

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::objects::{FACTS, has_facts, widgets};
 use crate::simulated::{Refusal, Simulated};
 use crate::stage::Stage;
-use crate::support::story::{SOON, arrives};
-use crate::support::{eventually, holds_throughout};
+use crate::support::story::{SOON, arrives, crd};
+use crate::support::{AuditEvent, eventually, holds_throughout};
 use crate::world::{A_WHILE, TENANCY, World, is_ready};
 
 async fn world(shards: usize) -> World {
@@ -236,6 +236,103 @@ async fn an_initializer_that_comes_back_is_taken_off_again() {
     })
     .await;
     has_facts(&world, &world.ready("w").await, "w").await;
+    // All that was made is there: it is neither read nor made again.
+    let events = world.requests();
+    let of = |verb: &str, path: &str| {
+        let found = events
+            .iter()
+            .filter(|event| event.verb == verb && event.uri.contains(path));
+        found.count()
+    };
+    assert_eq!((of("get", "/logicalclusters/"), of("create", "/configmaps")), (1, 1));
+    // For the status of the target, it is read once too.
+    assert!(of("get", "/inittemplates/") <= 2);
+}
+
+#[tokio::test]
+async fn many_at_once_cost_few_requests_although_kcp_puts_initializers_back() {
+    let world = world(1).await;
+    world.template("facts", FACTS).await;
+    for number in 0..10 {
+        let name = format!("t{number}");
+        world.new_type(&name, Value::Null).await;
+        world.target(&name, &name, &["facts"]).await;
+    }
+    let _agent = world.agent(&[]);
+    world.workspace("first", "t0").await;
+    world.ready("first").await;
+    // The CRD of the Go agent has no status: one request finds that out.
+    let statuses = || {
+        let events = world.requests();
+        events
+            .iter()
+            .filter(|event| event.uri.contains("/inittargets/"))
+            .count()
+    };
+    eventually("a status is tried", SOON, async || {
+        (statuses() == 1).then_some(()).ok_or(statuses())
+    })
+    .await;
+    let before = world.requests().len();
+    world.stage.simulated().state().faults.come_back = 17;
+    let names: Vec<String> = (0..20).map(|number| format!("w-{number}")).collect();
+    for (number, name) in names.iter().enumerate() {
+        world.workspace(name, &format!("t{}", number % 10)).await;
+    }
+    let removals = || {
+        let events = world.requests().split_off(before);
+        let is_removal = |event: &&AuditEvent| event.verb == "patch" && event.uri.ends_with("/cluster/status");
+        (events.iter().filter(is_removal).count(), events)
+    };
+    eventually("all are let go, some of them twice", SOON, async || {
+        let (count, _) = removals();
+        (count >= 37).then_some(()).ok_or(count)
+    })
+    .await;
+    for name in &names {
+        has_facts(&world, &world.ready(name).await, name).await;
+    }
+    let (_, events) = removals();
+    let counted = events.iter().filter(|event| event.verb != "watch");
+    let shown: Vec<String> = counted.map(|event| format!("{} {}", event.verb, event.uri)).collect();
+    assert!(shown.len() <= 8 * 20, "{} requests: {shown:#?}", shown.len());
+    assert_eq!(statuses(), 1);
+}
+
+#[tokio::test]
+async fn what_a_waiting_workspace_has_is_created_once_and_looked_for_before_it_is_let_go() {
+    let world = world(1).await;
+    let nameless = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: one-, namespace: base}\n";
+    world.template("facts", &(FACTS.to_owned() + nameless)).await;
+    let late = "apiVersion: late.example.com/v1\nkind: Widget\nmetadata: {name: first}\n";
+    world.template("late", late).await;
+    world.new_type("dev", Value::Null).await;
+    world.target("dev", "dev", &["facts", "late"]).await;
+    let _agent = world.agent(&[]);
+    world.workspace("w", "dev").await;
+    world.waits("w").await;
+    let inside = world.inside("w").await;
+    has_facts(&world, &inside, "w").await;
+    let count = |verb: &str, path: &str| {
+        let events = world.requests();
+        let found = events
+            .iter()
+            .filter(|event| event.verb == verb && event.uri.contains(path));
+        found.count()
+    };
+    eventually("it is tried some times", SOON, async || {
+        let tries = count("get", "/logicalclusters/");
+        (tries >= 4).then_some(()).ok_or(tries)
+    })
+    .await;
+    assert_eq!(count("create", "/configmaps"), 2);
+    // Somebody takes away what was made, and brings what is waited for.
+    inside.delete("v1", "configmaps", "base", "facts").await;
+    crate::world::create(&inside, &crd("late.example.com", "widgets", false)).await;
+    has_facts(&world, &world.ready("w").await, "w").await;
+    let maps = inside.list("v1", "configmaps", "base", "").await;
+    let made = |map: &&Value| map["metadata"]["generateName"] == "one-";
+    assert_eq!(maps.iter().filter(made).count(), 1, "{maps:#?}");
 }
 
 #[tokio::test]

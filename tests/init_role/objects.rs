@@ -212,7 +212,7 @@ pub(crate) fn updates(world: &World) -> Vec<String> {
     let mut events = world.requests();
     events.retain(|event| event.is_write() && event.verb != "create");
     // Those of the config workspace are its own.
-    let own = ["/logicalclusters/cluster/status", "/events", "/leases"];
+    let own = ["/logicalclusters/cluster/status", "/events", "/leases", "/inittargets/"];
     events.retain(|event| !own.iter().any(|part| event.uri.contains(part)));
     events
         .into_iter()

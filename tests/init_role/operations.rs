@@ -200,7 +200,8 @@ pub(crate) async fn the_arguments_of_the_chart_start_the_agent(which: Which) {
     let file = world
         .stage
         .kubeconfig(&world.folder, "/clusters/root", Some(&world.user), |_| {});
-    let mut agent = Agent::start_raw(&[
+    // In the order of the chart; what is after the selector are its extra flags.
+    let args = [
         &format!("--config-workspace={}", world.conf_path),
         "--enable-leader-election=true",
         "--leader-election-namespace=kcp-init-agent",
@@ -210,7 +211,8 @@ pub(crate) async fn the_arguments_of_the_chart_start_the_agent(which: Which) {
         &format!("--health-address=127.0.0.1:{}", free_port()),
         "--log-format=Console",
         "--log-debug=true",
-    ]);
+    ];
+    let mut agent = Agent::start_by_name(world.folder.path(), &args);
     is_led(&world, "kcp-init-agent").await;
     world.workspace("w", "dev").await;
     has_facts(&world, &world.ready("w").await, "w").await;

@@ -157,6 +157,21 @@ impl World {
         self.grant(&self.types, "init-agent", &rules).await;
     }
 
+    /// Targets get a status, which the agent may write.
+    pub(crate) async fn give_status(&self) {
+        let of = ["apiextensions.k8s.io/v1", "customresourcedefinitions"];
+        let name = "inittargets.initialization.kcp.io";
+        let mut version = definitions()[0]["spec"]["versions"][0].clone();
+        version["subresources"] = json!({"status": {}});
+        version["schema"]["openAPIV3Schema"]["properties"]["status"] =
+            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let patch = json!({"spec": {"versions": [version]}});
+        self.conf.merge_patch(of[0], of[1], "", name, &patch).await;
+        let rules =
+            json!([{"apiGroups": ["initialization.kcp.io"], "resources": ["inittargets/status"], "verbs": ["patch"]}]);
+        self.grant(&self.conf, "init-agent-status", &rules).await;
+    }
+
     /// Gives the agent's user rights in a workspace.
     pub(crate) async fn grant(&self, at: &Objects, name: &str, rules: &Value) {
         create(

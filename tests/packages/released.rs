@@ -39,11 +39,17 @@ fn assert_is_kept(settings: &Path) {
 
 /// The packages of a version that end so.
 fn packages(version: &str, end: &str) -> Vec<PathBuf> {
+    made(version, end, false)
+}
+
+/// Those for edges, or for providers.
+fn made(version: &str, end: &str, of_providers: bool) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dist::folder()).expect("the folder can be read");
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.expect("it can be read").path()).collect();
     found.retain(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        name.contains(&format!("{version}-1")) && name.ends_with(end)
+        let is_it = name.starts_with("edge-syncer-provider") == of_providers;
+        is_it && name.contains(&format!("{version}-1")) && name.ends_with(end)
     });
     found.sort();
     found
@@ -119,7 +125,7 @@ fn installed_files(root: &Path) -> String {
 fn lintian_finds_no_errors() {
     let found = packages(env!("CARGO_PKG_VERSION"), ".deb");
     assert_eq!(found.len(), dist::archs().len(), "run scripts/package");
-    for path in found {
+    for path in found.into_iter().chain(made(env!("CARGO_PKG_VERSION"), ".deb", true)) {
         shell(&format!("lintian --allow-root --fail-on error {}", path.display()));
     }
 }
@@ -162,6 +168,34 @@ fn rpm_installs_upgrades_and_removes_it() {
     assert!(!Path::new(&format!("{root}/usr/bin/edge-syncer")).exists());
     let saved = PathBuf::from(format!("{root}/etc/edge-syncer/edge-syncer.env.rpmsave"));
     assert_is_kept(&saved);
+}
+
+#[test]
+#[ignore = "needs scripts/package --provider and rpm"]
+fn a_package_for_providers_has_the_binary_under_the_names_of_both_agents() {
+    let folder = Folder::create("provider");
+    for arch in dist::archs() {
+        for (end, unpack) in [
+            (format!("_{}.deb", arch.deb), "dpkg-deb -x"),
+            (format!(".{}.rpm", arch.rpm), "unpack_rpm"),
+        ] {
+            let found = made(env!("CARGO_PKG_VERSION"), &end, true);
+            assert_eq!(found.len(), 1, "{end}: {found:?}");
+            let root = folder.path().join(&end).display().to_string();
+            let binary = arch.binary().display().to_string();
+            shell(&format!(
+                "unpack_rpm() {{ mkdir -p $2; rpm --root $2 --noscripts --nodeps --ignorearch -i $1; }}
+                {unpack} {} {root}; cmp {root}/usr/bin/edge-syncer-provider {}
+                for name in init-agent api-syncagent; do
+                  [ $(readlink {root}/usr/bin/$name) = edge-syncer-provider ]
+                  zcat {root}/usr/share/man/man1/$name.1.gz | grep 'FLAGS OF INIT' >/dev/null
+                done
+                test -s {root}/usr/share/doc/edge-syncer-provider/copyright",
+                found[0].display(),
+                binary.replace("edge-syncer-0", "edge-syncer-provider-0"),
+            ));
+        }
+    }
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn copy(from: &Path, end: &str, to: &Path) {
     let entries = std::fs::read_dir(from).expect("the folder can be read");
     let paths = entries.map(|entry| entry.expect("it can be read").path());
     let found: Vec<PathBuf> = paths
-        .filter(|path| path.to_string_lossy().ends_with(end))
+        .filter(|path| path.to_string_lossy().ends_with(end) && !path.to_string_lossy().contains("-provider"))
         .filter(|path| {
             [VERSION, NEWER]
                 .iter()

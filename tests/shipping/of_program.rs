@@ -44,6 +44,26 @@ fn checked(program: &str, args: &[&str], text: &str) -> Option<(bool, String)> {
 }
 
 #[test]
+#[cfg(all(feature = "init", feature = "publish"))]
+fn the_commands_of_the_roles_are_known_too() {
+    let all = all();
+    for (command, flag) in [
+        ("init", "--config-workspace"),
+        ("init check", "--config-workspace"),
+        ("init render", "--cluster-path"),
+        ("publish", "--apiexportendpointslice-ref"),
+        ("publish render", "--agent-name"),
+    ] {
+        let help = all.iter().find(|help| help.command == command);
+        let help = help.unwrap_or_else(|| panic!("{command} is not known"));
+        assert!(
+            help.flags().any(|known| known.names().contains(&flag)),
+            "{flag} of {command}"
+        );
+    }
+}
+
+#[test]
 fn the_manual_page_names_every_flag_command_and_variable() {
     let all = all();
     let page = said(&["man"]);

@@ -203,6 +203,23 @@ fn image_and_packages_refuse_what_is_not_a_static_binary_of_the_architecture() {
     );
 }
 
+#[test]
+fn the_image_of_providers_starts_by_the_name_of_one_of_the_agents() {
+    for (args, expected) in [
+        (
+            &["--provider", "--as", "syncer"][..],
+            "image: --as syncer: must be init-agent or api-syncagent\n",
+        ),
+        (
+            &["--as", "api-syncagent"],
+            "image: --as is for the image of providers: give --provider too\n",
+        ),
+    ] {
+        let (code, said, _) = call("scripts/image", args, &[]);
+        assert_eq!((code, said.as_str()), (Some(2), expected));
+    }
+}
+
 /// The container file has the entry point of the image for edges.
 #[test]
 fn the_files_are_only_those_of_the_image_for_edges() {

@@ -6,12 +6,11 @@ use std::rc::Rc;
 
 use driver::logger;
 use driver::points::{Points, Verdict};
-use kube_lite::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
-use serde::de::DeserializeOwned;
+use kube_lite::{Cluster, Content, Error, ObjectName};
 use serde_json::json;
 
 use crate::agent::{NO_TYPE, Subject, TypeName, advice, type_of};
-use crate::kcp::{self, LogicalCluster, WorkspaceType, parsed};
+use crate::kcp::{self, LogicalCluster, WorkspaceType, list, parsed};
 use crate::kinds::{InitTarget, InitTemplate};
 use crate::objects::{self, Data};
 use crate::run::{LEASE, Settings};
@@ -119,12 +118,21 @@ impl Check<'_> {
 
     /// What else is needed there.
     async fn rights(&self, points: &mut Points<Where>) {
-        let mut rows = vec![(
-            json!({"resource": "events", "verb": "create", "namespace": "default"}),
-            "Events",
-            Verdict::Note,
-            "allow create and patch of events there: failures are then shown at the InitTargets",
-        )];
+        let of_status = json!({"group": "initialization.kcp.io", "resource": "inittargets", "subresource": "status", "verb": "patch"});
+        let mut rows = vec![
+            (
+                json!({"resource": "events", "verb": "create", "namespace": "default"}),
+                "Events",
+                Verdict::Note,
+                "allow create and patch of events there: failures are then shown at the InitTargets",
+            ),
+            (
+                of_status,
+                "conditions",
+                Verdict::Note,
+                "allow patch of inittargets/status there: with the CRDs of manifests/init, InitTargets then have conditions",
+            ),
+        ];
         if let Some(namespace) = &self.settings.election {
             let lease = |verb: &str| json!({"group": "coordination.k8s.io", "resource": "leases", "verb": verb, "namespace": namespace, "name": LEASE});
             let advice = "allow get, create and patch of leases of coordination.k8s.io in the namespace of \
@@ -250,24 +258,4 @@ fn sources(target: &InitTarget, templates: &[InitTemplate], here: impl Fn() -> W
             }
         }
     }
-}
-
-/// All objects of a type.
-async fn list<T: DeserializeOwned>(
-    server: &Rc<Cluster>,
-    resource: ResourceType,
-    label_selector: Option<Rc<str>>,
-) -> Result<Vec<T>, Error> {
-    let mut listing = server.list(ListRequest {
-        resource,
-        scope: Scope::default(),
-        label_selector,
-        field_selector: None,
-        content: Content::Full,
-    });
-    let mut all = Vec::new();
-    while let Some(object) = listing.next().await? {
-        all.push(parsed(&object)?);
-    }
-    Ok(all)
 }

@@ -21,6 +21,30 @@ pub struct InitTarget {
     pub spec: TargetSpec,
 }
 
+/// What an InitTarget says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct TargetStatus {
+    /// The generation of the target that this is about.
+    pub(crate) observed_generation: u64,
+    /// How many workspaces wait for its initializer.
+    pub(crate) waiting_workspaces: usize,
+    pub(crate) conditions: Vec<Condition>,
+}
+
+/// A condition, as the conventions of the API have it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Condition {
+    #[serde(rename = "type")]
+    pub(crate) name: String,
+    pub(crate) status: String,
+    pub(crate) reason: String,
+    pub(crate) message: String,
+    pub(crate) observed_generation: u64,
+    pub(crate) last_transition_time: String,
+}
+
 /// A template that targets name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

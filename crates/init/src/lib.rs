@@ -7,7 +7,7 @@
 //!
 //! - `run`: what is started; `servers`: where the workspaces are; `sides`: the ids of both.
 //! - `agent`: what is decided, as plain data on the driver.
-//! - `check`: whether that would work.
+//! - `check`: whether that would work; `stored`: what there is of one target, to be printed.
 //! - `fill`: what is done in one workspace. Nothing else talks to a server.
 //! - `objects`: the objects of a target for a workspace, in the order in which they are created.
 //! - `kinds`: InitTarget and InitTemplate; `kcp`: what is read of kcp's own objects.
@@ -22,8 +22,10 @@ pub mod objects;
 mod run;
 mod servers;
 mod sides;
+mod stored;
 mod workspace;
 
 pub use check::{Where, check};
 pub use run::{Settings, run};
+pub use stored::{At, Stored, StoredError, stored};
 pub use workspace::ConfigWorkspace;

@@ -12,7 +12,7 @@ use kube_lite::below::{Below, Host};
 use kube_lite::{Cluster, RateLimit, Workspaces};
 
 use crate::agent::{Agent, Answer, Request};
-use crate::fill::{fill, release};
+use crate::fill::{fill, release, tell};
 use crate::sides::{Place, Side};
 use crate::workspace::ConfigWorkspace;
 
@@ -82,6 +82,22 @@ impl Perform<Agent> for Kcp {
             Request::Record(record) => {
                 let (config, now) = (servers.at(Side::Config)?, (self.clock)());
                 async move { Answer::Recorded(events::write(&record, &config, now).await) }.boxed_local()
+            }
+            Request::Examine(target, changes) => {
+                let config = servers.at(Side::Config)?;
+                async move {
+                    let trouble = tell::examine(&target, &config).await;
+                    Answer::Examined(target.object_name(), changes, trouble)
+                }
+                .boxed_local()
+            }
+            Request::WriteStatus(name, uid, status) => {
+                let (config, now) = (servers.at(Side::Config)?, (self.clock)());
+                async move {
+                    let written = tell::write(&name, &uid, status, &config, now).await;
+                    Answer::StatusWritten(name, written)
+                }
+                .boxed_local()
             }
         };
         Some(work)

@@ -17,6 +17,11 @@ pub struct ConfigWorkspace {
 }
 
 impl ConfigWorkspace {
+    /// As it was given.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// `root:org:ws`, a cluster id, or the path of a virtual workspace, which begins with a slash. The error says what is
     /// wrong.
     pub fn parse(text: &str) -> Result<Self, String> {

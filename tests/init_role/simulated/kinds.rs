@@ -13,6 +13,8 @@ pub(crate) struct Kind {
     pub(crate) resource: String,
     pub(crate) name: String,
     pub(crate) namespaced: bool,
+    /// Its objects have a status of its own.
+    pub(crate) has_status: bool,
     /// Since when discovery lists it; and since when requests are answered, which is a little later.
     pub(crate) listed: Option<Instant>,
     pub(crate) served: Option<Instant>,
@@ -29,6 +31,7 @@ impl Kind {
             resource: text(&spec["names"]["plural"]),
             name: text(&spec["names"]["kind"]),
             namespaced: spec["scope"] == "Namespaced",
+            has_status: has_status(spec),
             listed: Some(listed),
             served: Some(served),
         }
@@ -41,6 +44,11 @@ impl Kind {
     pub(crate) fn is_served(&self) -> bool {
         self.served.is_none_or(|since| since <= Instant::now())
     }
+}
+
+/// Whether a definition says that objects have a status of its own.
+pub(crate) fn has_status(spec: &Value) -> bool {
+    spec["versions"][0]["subresources"]["status"].is_object()
 }
 
 const KCP: [&str; 2] = ["v1alpha1", "v1alpha2"];
@@ -118,6 +126,7 @@ pub(crate) fn always() -> Vec<Kind> {
         resource: (*resource).to_owned(),
         name: (*kind).to_owned(),
         namespaced: *namespaced,
+        has_status: true,
         listed: None,
         served: None,
     });

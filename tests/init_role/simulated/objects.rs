@@ -199,6 +199,9 @@ pub(crate) fn not_patched(request: &Request, why: &str) -> Answer {
 }
 
 fn one(state: &mut State, id: &str, kind: &Kind, request: &Request) -> Answer {
+    if !request.subresource.is_empty() && !kind.has_status {
+        return not_served();
+    }
     let key = key_of(request, &request.name);
     let Some(before) = state.clusters[id].get(&key).cloned() else {
         // Server-side apply creates.

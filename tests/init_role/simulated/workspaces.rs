@@ -67,8 +67,10 @@ pub(crate) fn taken(state: &mut State, id: &str, initializer: &str) {
 
 /// An object has changed.
 pub(crate) fn changed(state: &mut State, id: &str, key: &Key) {
-    if key.1 == "logicalclusters" {
-        settle(state, id);
+    match key.1.as_str() {
+        "logicalclusters" => settle(state, id),
+        "customresourcedefinitions" => redefine(state, id, key),
+        _ => {}
     }
 }
 
@@ -124,6 +126,21 @@ fn new_definition(state: &mut State, id: &str, key: &Key) {
         .unwrap_or_default();
     cluster.kinds.push(Kind::defined(&spec, now + listed, now + served));
     later(state, id, listed, Step::Established(key.clone()));
+}
+
+/// A definition has changed; of that, only what it says of statuses counts here.
+fn redefine(state: &mut State, id: &str, key: &Key) {
+    let Some(cluster) = state.clusters.get_mut(id) else {
+        return;
+    };
+    let spec = cluster
+        .get(key)
+        .map(|object| object["spec"].clone())
+        .unwrap_or_default();
+    let of = |kind: &&mut Kind| *kind.group == spec["group"] && *kind.resource == spec["names"]["plural"];
+    for kind in cluster.kinds.iter_mut().filter(of) {
+        kind.has_status = super::kinds::has_status(&spec);
+    }
 }
 
 /// A type and all that it extends: the ids of their workspaces, and the objects.

@@ -4,9 +4,10 @@ use std::rc::Rc;
 
 use driver::Priority;
 use driver::events::Record;
-use kube_lite::Error;
+use kube_lite::{Error, ObjectName};
 
-use crate::fill::{Filled, Job, Released};
+use crate::fill::{Filled, Job, Released, Trouble};
+use crate::kinds::{InitTarget, TargetStatus};
 use crate::sides::{Key, Side};
 
 /// What is read.
@@ -47,6 +48,10 @@ pub(crate) enum Request {
     Release(Key, Rc<str>, usize),
     /// Write down for people, at a target, why it is not served.
     Record(Record),
+    /// Read the templates of a target, as they are after so many changes.
+    Examine(Rc<InitTarget>, u64),
+    /// Write the status of this target, which has this UID.
+    WriteStatus(ObjectName, String, TargetStatus),
 }
 
 /// What came of it.
@@ -57,4 +62,8 @@ pub(crate) enum Answer {
     Released(Key, Result<Released, Error>),
     /// Whether it is written down.
     Recorded(Result<(), Error>),
+    /// What is wrong with the templates of a target, if something is.
+    Examined(ObjectName, u64, Option<Trouble>),
+    /// Whether the status of a target is written, and what it is then.
+    StatusWritten(ObjectName, Result<TargetStatus, Error>),
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 use driver::queue::{Class, Done, Queue};
 use tokio::time::Instant;
 
+use super::finished::{Finished, Past};
+use crate::fill::Made;
 use crate::kinds::InitTarget;
 use crate::sides::{Key, Side};
 
@@ -47,8 +49,8 @@ impl Waits {
 struct Workspace {
     /// When it was seen first, since it last began to wait.
     since: Instant,
-    /// The version at which it was seen last.
-    version: u64,
+    /// As it was seen last.
+    shown: Shown,
     /// The initializer is off; what was seen up to this version is from before.
     released: Option<u64>,
     /// The list that is being read has named it.
@@ -62,6 +64,31 @@ struct Workspace {
     path: Rc<str>,
     /// How many objects were created in it.
     created: usize,
+    /// The edition of which it has got everything, and how often its initializer was put back since.
+    complete: Option<u64>,
+    returns: u32,
+    /// What is there while it waits for the rest, and the edition of that.
+    made: (u64, Rc<Made>),
+}
+
+/// A workspace as it is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shown {
+    pub(super) version: u64,
+    pub(super) uid: Rc<str>,
+    /// At which place of its list the initializer stands.
+    pub(super) place: usize,
+}
+
+/// What was known of a workspace when its turn began.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    /// The edition of what it gets.
+    edition: u64,
+    /// The version at which it was shown.
+    version: u64,
+    /// Its initializer was put back.
+    is_again: bool,
 }
 
 /// A virtual workspace that shows some of them.
@@ -96,6 +123,8 @@ pub(super) struct Ended {
     pub(super) created: usize,
     /// It is still shown.
     pub(super) is_there: bool,
+    /// It was let go before, and somebody has put the initializer back.
+    pub(super) is_again: bool,
 }
 
 /// See the module's doc.
@@ -105,10 +134,12 @@ pub(super) struct Group {
     /// Grows with each change of what is wanted.
     edition: u64,
     queue: Queue<Key>,
-    /// Those that are worked on, with the edition of what they get.
-    taken: BTreeMap<Key, u64>,
+    /// Those that are worked on.
+    taken: BTreeMap<Key, Taken>,
     /// By URL.
     shards: BTreeMap<Rc<str>, Shard>,
+    /// Those that were let go.
+    finished: Finished,
 }
 
 impl Group {
@@ -119,6 +150,7 @@ impl Group {
             queue: Queue::default(),
             taken: BTreeMap::new(),
             shards: BTreeMap::new(),
+            finished: Finished::default(),
         }
     }
 
@@ -190,18 +222,31 @@ impl Group {
         }
     }
 
-    /// A workspace is shown, at this version.
-    pub(super) fn is_there(&mut self, key: Key, version: u64, now: Instant) {
+    /// A workspace is shown, and waits for the initializer.
+    pub(super) fn is_there(&mut self, key: Key, shown: Shown, now: Instant) {
+        let past = self.finished.recall(&key.cluster, &shown.uid, shown.version).cloned();
         let Some(shard) = self.shard(key.shard) else { return };
-        let begins = |it: &Workspace| it.is_gone || it.released.is_some_and(|released| version > released);
+        let begins = |it: &Workspace| it.is_gone || it.released.is_some_and(|released| shown.version > released);
         if let Some(known) = shard.workspaces.get_mut(&key.cluster).filter(|it| !begins(it)) {
-            (known.is_listed, known.version) = (true, version);
+            (known.is_listed, known.shown) = (true, shown);
             return;
         }
-        shard
-            .workspaces
-            .insert(Rc::clone(&key.cluster), Workspace::new(version, now));
-        self.queue.add(key, Class::Normal, None);
+        let is_same = |old: &Workspace| {
+            let is_known = !shown.uid.is_empty() && *old.shown.uid == *shown.uid;
+            is_known && shown.version > old.shown.version
+        };
+        // It was put back before the answer is there that it is off: the turn still has its record.
+        let old = shard.workspaces.get(&key.cluster).filter(|old| is_same(old));
+        let created = old.map_or(0, |old| old.created);
+        let past = past.or_else(|| old?.past(None));
+        let mut workspace = Workspace::new(shown, past, now);
+        workspace.created = created;
+        let wait = workspace.wait_of_return();
+        shard.workspaces.insert(Rc::clone(&key.cluster), workspace);
+        match wait {
+            Some(wait) => self.queue.add_after(key, Class::Normal, wait, now),
+            None => self.queue.add(key, Class::Normal, None),
+        }
     }
 
     /// A workspace is shown no longer.
@@ -250,17 +295,57 @@ impl Group {
         {}
         loop {
             let (key, _) = self.queue.take(now, Class::Last, |_| 0)?;
-            if self.workspace(&key).is_some_and(|workspace| workspace.waits()) {
-                self.taken.insert(key.clone(), self.edition);
+            let workspace = self.workspace(&key).filter(|workspace| workspace.waits());
+            if let Some(workspace) = workspace {
+                let (version, is_again) = (workspace.shown.version, workspace.returns > 0);
+                let edition = self.edition;
+                let taken = Taken {
+                    edition,
+                    version,
+                    is_again,
+                };
+                self.taken.insert(key.clone(), taken);
                 return Some(key);
             }
             self.queue.done(&key, Done::Finished, now, 0.0);
         }
     }
 
-    /// True if what a workspace got is what is wanted now.
-    pub(super) fn is_current(&self, key: &Key) -> bool {
-        self.taken.get(key) == Some(&self.edition)
+    /// The place of the initializer in a workspace whose turn it is and that has got all that is wanted: nothing else is left
+    /// to do there.
+    pub(super) fn to_be_let_go(&mut self, key: &Key) -> Option<usize> {
+        let edition = self.edition;
+        let workspace = self.workspace(key)?;
+        (workspace.complete == Some(edition)).then_some(workspace.shown.place)
+    }
+
+    /// What is there already in a workspace whose turn it is.
+    pub(super) fn made(&mut self, key: &Key) -> Rc<Made> {
+        let edition = self.edition;
+        let made = self.workspace(key).map(|workspace| &workspace.made);
+        made.filter(|(of, _)| *of == edition)
+            .map(|(_, made)| Rc::clone(made))
+            .unwrap_or_default()
+    }
+
+    /// A workspace has got all of what was wanted when its turn began. True if that is still what is wanted.
+    pub(super) fn is_complete_now(&mut self, key: &Key) -> bool {
+        let edition = self.taken.get(key).map(|taken| taken.edition);
+        let is_current = edition == Some(self.edition);
+        if let Some(workspace) = self.workspace(key) {
+            workspace.complete = edition;
+        }
+        is_current
+    }
+
+    /// A workspace has got some of what is wanted, and waits for the rest.
+    pub(super) fn has_some(&mut self, key: &Key, made: Made) {
+        let Some(&Taken { edition, .. }) = self.taken.get(key) else {
+            return;
+        };
+        if let Some(workspace) = self.workspace(key) {
+            workspace.made = (edition, Rc::new(made));
+        }
     }
 
     /// A workspace was read, and this was created in it.
@@ -273,37 +358,28 @@ impl Group {
 
     /// A workspace's turn is over. Nothing is to be said of one that is not worked on.
     pub(super) fn ends(&mut self, key: &Key, turn: Turn, now: Instant, jitter: f64) -> Option<Ended> {
-        let edition = self.taken.remove(key)?;
-        let is_current = edition == self.edition;
+        let taken = self.taken.remove(key)?;
+        let is_current = taken.edition == self.edition;
         let workspace = self.workspace(key)?;
         let ended = Ended {
             lasted: now - workspace.since,
             path: Rc::clone(&workspace.path),
             created: workspace.created,
             is_there: !workspace.is_gone,
+            is_again: taken.is_again,
+        };
+        let past = match turn {
+            Turn::Released(at) => workspace.past(at),
+            _ => None,
         };
         let done = match turn {
-            _ if workspace.is_gone => Done::Finished,
-            // Somebody has put the initializer back since.
-            Turn::Released(Some(at)) if workspace.version > at => Done::Again,
-            Turn::Released(at) => {
-                workspace.released = Some(at.unwrap_or(workspace.version));
-                Done::Finished
-            }
-            Turn::Again => Done::Again,
-            Turn::Unreachable(side) => Done::Unreachable(side),
-            // What it waits for, or has failed with, may be different by now.
-            Turn::Waits | Turn::Fails if !is_current => Done::Again,
-            Turn::Waits => {
-                workspace.failures = 0;
-                workspace.waits = workspace.waits.saturating_add(1);
-                Done::NotYet(WAITS.after(workspace.waits))
-            }
-            Turn::Fails => {
-                workspace.failures = workspace.failures.saturating_add(1);
-                Done::NotYet(RETRIES.after(workspace.failures).mul_f64(0.5 + jitter / 2.0))
-            }
+            // It is not known whether this was shown before or after it was found to be off.
+            Turn::Released(None) if workspace.shown.version > taken.version && !workspace.is_gone => Done::Again,
+            _ => workspace.done(turn, is_current, jitter),
         };
+        if let Some(past) = past {
+            self.finished.remember(&key.cluster, past);
+        }
         self.queue.done(key, done, now, jitter);
         if !ended.is_there {
             self.forget(key);
@@ -346,18 +422,69 @@ fn waiting_of(shards: &BTreeMap<Rc<str>, Shard>, side: Side, from: Option<&Key>)
 }
 
 impl Workspace {
-    fn new(version: u64, since: Instant) -> Self {
+    /// One that begins to wait, perhaps once more.
+    fn new(shown: Shown, past: Option<Past>, since: Instant) -> Self {
         Self {
             since,
-            version,
+            shown,
             released: None,
             is_listed: true,
             is_gone: false,
             waits: 0,
             failures: 0,
-            path: Rc::default(),
+            path: past.as_ref().map(|past| Rc::clone(&past.path)).unwrap_or_default(),
             created: 0,
+            complete: past.as_ref().map(|past| past.edition),
+            returns: past.map_or(0, |past| past.returns.saturating_add(1)),
+            made: (0, Rc::default()),
         }
+    }
+
+    /// What to remember of it once its initializer is off, at this version if that is known.
+    fn past(&self, at: Option<u64>) -> Option<Past> {
+        Some(Past {
+            uid: Rc::clone(&self.shown.uid),
+            edition: self.complete?,
+            version: at.unwrap_or(self.shown.version),
+            path: Rc::clone(&self.path),
+            returns: self.returns,
+        })
+    }
+
+    /// When its next turn is, after this one.
+    fn done(&mut self, turn: Turn, is_current: bool, jitter: f64) -> Done<Side> {
+        match turn {
+            _ if self.is_gone => Done::Finished,
+            // Somebody has put the initializer back since.
+            Turn::Released(Some(at)) if self.shown.version > at => {
+                self.returns = self.returns.saturating_add(1);
+                self.wait_of_return().map_or(Done::Again, Done::NotYet)
+            }
+            Turn::Released(at) => {
+                self.released = Some(at.unwrap_or(self.shown.version));
+                Done::Finished
+            }
+            Turn::Again => Done::Again,
+            Turn::Unreachable(side) => Done::Unreachable(side),
+            // What it waits for, or has failed with, may be different by now.
+            Turn::Waits | Turn::Fails if !is_current => Done::Again,
+            Turn::Waits => {
+                self.failures = 0;
+                self.waits = self.waits.saturating_add(1);
+                Done::NotYet(WAITS.after(self.waits))
+            }
+            Turn::Fails => {
+                self.failures = self.failures.saturating_add(1);
+                // Others may have taken away what was there.
+                self.made = (0, Rc::default());
+                Done::NotYet(RETRIES.after(self.failures).mul_f64(0.5 + jitter / 2.0))
+            }
+        }
+    }
+
+    /// How long to wait with an initializer that was put back: nothing the first time, and more with each further one.
+    fn wait_of_return(&self) -> Option<Duration> {
+        (self.returns > 1).then(|| RETRIES.after(self.returns))
     }
 
     /// True if it waits for the initializer.

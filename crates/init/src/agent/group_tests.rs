@@ -11,6 +11,14 @@ fn key(cluster: &str) -> Key {
     }
 }
 
+fn shown(version: u64) -> Shown {
+    Shown {
+        version,
+        uid: "u".into(),
+        place: 0,
+    }
+}
+
 fn target(template: &str) -> Rc<InitTarget> {
     let template = TemplateRef {
         name: template.to_owned(),
@@ -36,7 +44,7 @@ fn group(clusters: &[&str], now: Instant) -> Group {
     group.open("https://a".into(), SIDE);
     group.begins(SIDE);
     for cluster in clusters {
-        group.is_there(key(cluster), 1, now);
+        group.is_there(key(cluster), shown(1), now);
     }
     assert_eq!(group.is_complete(SIDE), []);
     group
@@ -125,24 +133,24 @@ fn what_is_released_has_no_turn_until_it_waits_once_more() {
     let now = Instant::now();
     let mut group = group(&["a"], now);
     assert_eq!(group.next(now), Some(key("a")));
-    group.is_there(key("a"), 3, now);
-    assert!(group.is_current(&key("a")));
+    group.is_there(key("a"), shown(3), now);
+    assert!(group.is_complete_now(&key("a")));
     group.ends(&key("a"), Turn::Released(Some(5)), now, 0.5);
     // What was on its way when it was taken off.
-    group.is_there(key("a"), 4, now);
+    group.is_there(key("a"), shown(4), now);
     assert_eq!((group.next(now), group.waiting()), (None, 0));
     // Somebody has put it back.
-    group.is_there(key("a"), 6, now + SECOND);
+    group.is_there(key("a"), shown(6), now + SECOND);
     assert_eq!(group.next(now + SECOND), Some(key("a")));
     // It was off already, as seen later than the last event.
     assert_eq!(
         lasted(&mut group, "a", Turn::Released(None), now + 3 * SECOND),
         Some(2 * SECOND)
     );
-    group.is_there(key("a"), 6, now);
+    group.is_there(key("a"), shown(6), now);
     assert_eq!(group.next(now), None);
     group.is_gone(&key("a"));
-    group.is_there(key("a"), 6, now);
+    group.is_there(key("a"), shown(6), now);
     assert_eq!(group.next(now), Some(key("a")));
 }
 
@@ -151,7 +159,7 @@ fn what_a_list_does_not_name_is_gone() {
     let now = Instant::now();
     let mut group = group(&["a", "b"], now);
     group.begins(SIDE);
-    group.is_there(key("b"), 1, now);
+    group.is_there(key("b"), shown(1), now);
     assert_eq!(group.is_complete(SIDE), [key("a")]);
     assert_eq!(all(&mut group, now), [key("b")]);
     group.is_gone(&key("b"));
@@ -174,7 +182,7 @@ fn a_shard_that_closes_leaves_nothing_behind() {
         shard: Side::Shard(1),
         cluster: "a".into(),
     };
-    group.is_there(key.clone(), 1, now);
+    group.is_there(key.clone(), shown(1), now);
     assert_eq!(all(&mut group, now), [key], "all four places are free");
 }
 
@@ -212,6 +220,7 @@ fn what_is_gone_before_its_turn_is_over_is_still_known_then() {
         path: "root:a".into(),
         created: 2,
         is_there: false,
+        is_again: false,
     };
     assert_eq!(ended, Some(expected));
     assert_eq!(
@@ -231,8 +240,131 @@ fn what_is_put_back_before_the_answer_is_there_waits_once_more() {
         if goes {
             group.is_gone(&key("a"));
         }
-        group.is_there(key("a"), 6, now);
+        group.is_there(key("a"), shown(6), now);
         group.ends(&key("a"), Turn::Released(Some(5)), now, 0.5);
         assert_eq!((group.next(now), group.waiting()), (Some(key("a")), 1));
+    }
+}
+
+#[test]
+fn who_got_everything_is_only_let_go_when_the_initializer_is_put_back() {
+    // Whether the watch has seen it go, as which workspace at which version it is shown then, whether what is wanted has
+    // changed since; and whether it is only let go.
+    for (goes, uid, version, changes, expected) in [
+        (true, "u", 6, false, true),
+        (false, "u", 6, false, true),
+        (true, "u", 6, true, false),
+        (true, "other", 6, false, false),
+        // An older state: nobody knows what is there.
+        (true, "u", 4, false, false),
+    ] {
+        let now = Instant::now();
+        let mut group = group(&["a"], now);
+        assert_eq!(group.next(now), Some(key("a")));
+        assert_eq!(group.to_be_let_go(&key("a")), None);
+        group.gets(&key("a"), "root:a".to_owned(), 2);
+        assert!(group.is_complete_now(&key("a")));
+        group.ends(&key("a"), Turn::Released(Some(5)), now, 0.5);
+        if goes {
+            group.is_gone(&key("a"));
+        }
+        if changes {
+            group.renews();
+        }
+        let again = Shown {
+            version,
+            uid: uid.into(),
+            place: 3,
+        };
+        group.is_there(key("a"), again, now);
+        assert_eq!(group.next(now), Some(key("a")));
+        let place = group.to_be_let_go(&key("a"));
+        assert_eq!(place, expected.then_some(3), "{goes} {uid} {version} {changes}");
+        let ended = group.ends(&key("a"), Turn::Released(Some(9)), now, 0.5).unwrap();
+        assert_eq!(
+            ended.is_again,
+            uid == "u" && version == 6,
+            "{goes} {uid} {version} {changes}"
+        );
+    }
+}
+
+#[test]
+fn who_got_everything_is_only_let_go_after_a_refusal_of_that() {
+    let now = Instant::now();
+    let mut group = group(&["a"], now);
+    group.next(now);
+    assert!(group.is_complete_now(&key("a")));
+    group.ends(&key("a"), Turn::Fails, now, 1.0);
+    let later = group.next_due().unwrap();
+    assert_eq!(group.next(later), Some(key("a")));
+    assert_eq!(group.to_be_let_go(&key("a")), Some(0));
+    group.renews();
+    assert_eq!(group.to_be_let_go(&key("a")), None, "more is wanted now");
+    assert!(!group.is_complete_now(&key("a")));
+}
+
+#[test]
+fn who_is_shown_anew_while_found_to_be_let_go_is_read_again() {
+    for goes in [false, true] {
+        let now = Instant::now();
+        let mut group = group(&["a"], now);
+        assert_eq!(group.next(now), Some(key("a")));
+        if goes {
+            group.is_gone(&key("a"));
+        }
+        group.is_there(key("a"), shown(6), now);
+        group.ends(&key("a"), Turn::Released(None), now, 0.5);
+        assert_eq!((group.next(now), group.waiting()), (Some(key("a")), 1));
+        group.ends(&key("a"), Turn::Released(None), now, 0.5);
+        assert_eq!((group.next(now), group.waiting()), (None, 0));
+    }
+}
+
+#[test]
+fn what_is_put_back_again_and_again_is_taken_off_less_and_less_often() {
+    for goes in [false, true] {
+        let mut now = Instant::now();
+        let mut group = group(&["a"], now);
+        let mut waits = Vec::new();
+        for round in 1..6 {
+            let due = group.next_due().map_or(now, |due| due.max(now));
+            waits.push((due - now).as_millis());
+            now = due;
+            assert_eq!(group.next(now), Some(key("a")), "round {round}");
+            group.is_complete_now(&key("a"));
+            if goes {
+                group.ends(&key("a"), Turn::Released(Some(10 * round)), now, 0.5);
+                group.is_gone(&key("a"));
+                group.is_there(key("a"), shown(10 * round + 5), now);
+            } else {
+                // It is back before the answer is there.
+                group.is_there(key("a"), shown(10 * round + 5), now);
+                group.ends(&key("a"), Turn::Released(Some(10 * round)), now, 0.5);
+            }
+        }
+        assert_eq!(waits, [0, 0, 10, 20, 40]);
+    }
+}
+
+#[test]
+fn what_a_workspace_that_waits_has_is_known_until_something_fails_or_changes() {
+    let now = Instant::now();
+    let some = || Made::from([(7, "".into())]);
+    for (turn, changes, expected) in [
+        (Turn::Waits, false, some()),
+        (Turn::Fails, false, Made::new()),
+        (Turn::Waits, true, Made::new()),
+    ] {
+        let mut group = group(&["a"], now);
+        group.next(now);
+        group.has_some(&key("a"), some());
+        group.ends(&key("a"), turn, now, 1.0);
+        if changes {
+            group.renews();
+        }
+        let later = now + 2 * SECOND;
+        assert_eq!(group.next(later), Some(key("a")));
+        assert_eq!(*group.made(&key("a")), expected);
     }
 }

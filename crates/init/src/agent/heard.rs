@@ -6,10 +6,13 @@ use driver::source::SourceEvent;
 use kube_lite::meta::Meta;
 
 use super::border::Feed;
+use super::group::Shown;
 use super::references::Known;
 use super::report::Subject;
+use super::status::Stored;
 use super::{Agent, lines, targets};
-use crate::kcp::{CLUSTER, WorkspaceType, parsed};
+use crate::kcp::{CLUSTER, LogicalCluster, WorkspaceType, parsed};
+use crate::kinds::InitTarget;
 use crate::sides::{Key, Side};
 
 impl Agent {
@@ -61,7 +64,10 @@ impl Agent {
         let has_changed = match event {
             SourceEvent::Begin(_) => self.targets.begin(),
             SourceEvent::Object(object) => match self.targets.is_there(&object) {
-                Ok(has_changed) => has_changed,
+                Ok(has_changed) => {
+                    self.tells(&object, has_changed);
+                    has_changed
+                }
                 Err(error) => {
                     lines::is_no_target(&error);
                     false
@@ -74,6 +80,18 @@ impl Agent {
         if has_changed && self.targets.are_read() {
             self.follow_types();
         }
+    }
+
+    /// A target is there, perhaps another than before, and has a status.
+    fn tells(&mut self, object: &[u8], has_changed: bool) {
+        let (Ok(meta), Ok(stored)) = (<Meta>::parse(object), parsed::<Stored>(object)) else {
+            return;
+        };
+        let name = targets::name_of(&meta);
+        if has_changed {
+            self.statuses.changes(|other| *other == name);
+        }
+        self.statuses.is_there(name, stored);
     }
 
     fn of_type(&mut self, number: u32, event: SourceEvent) {
@@ -130,31 +148,35 @@ impl Agent {
                 group.renews();
             }
         }
+        let all = &self.targets;
+        let uses = |target: &InitTarget| targets::uses(target, workspace, &meta.name);
+        self.statuses
+            .changes(|name| all.named(name).is_some_and(|target| uses(target)));
     }
 
     fn of_clusters(&mut self, shard: Side, event: SourceEvent) {
-        let Some(group) = self.groups.values_mut().find(|group| group.has(shard)) else {
+        let Some((initializer, group)) = self.groups.iter_mut().find(|(_, group)| group.has(shard)) else {
             return;
-        };
-        let named = |object: &[u8]| {
-            let meta = <Meta>::parse(object).ok()?;
-            let cluster = meta.annotations.get(CLUSTER)?;
-            let cluster: Rc<str> = cluster.as_str().into();
-            Some((Key { shard, cluster }, meta.version_number()))
         };
         let gone = match event {
             SourceEvent::Begin(_) => {
                 group.begins(shard);
                 Vec::new()
             }
-            SourceEvent::Object(object) | SourceEvent::Unchanged(object) => {
-                if let Some((key, version)) = named(&object) {
-                    group.is_there(key, version, self.now);
+            SourceEvent::Object(object) | SourceEvent::Unchanged(object) => match seen(&object, shard, initializer) {
+                Some((key, Some(shown))) => {
+                    group.is_there(key, shown, self.now);
+                    Vec::new()
                 }
-                Vec::new()
-            }
+                // It is shown until kcp has seen, too, that the initializer is off.
+                Some((key, None)) => {
+                    group.is_gone(&key);
+                    vec![key]
+                }
+                None => Vec::new(),
+            },
             SourceEvent::Gone(object) => {
-                let key = named(&object).map(|(key, _)| key);
+                let key = seen(&object, shard, initializer).map(|(key, _)| key);
                 key.into_iter().inspect(|key| group.is_gone(key)).collect()
             }
             SourceEvent::Complete(_) => group.is_complete(shard),
@@ -164,4 +186,17 @@ impl Agent {
             self.report.is_over(&Subject::Workspace(key), self.now);
         }
     }
+}
+
+/// Which workspace an object is, and as what it is shown, if it waits for the initializer.
+fn seen(object: &[u8], shard: Side, initializer: &str) -> Option<(Key, Option<Shown>)> {
+    let meta = <Meta>::parse(object).ok()?;
+    let cluster = meta.annotations.get(CLUSTER)?.as_str().into();
+    let place = parsed::<LogicalCluster>(object).ok()?.waits_for(initializer);
+    let shown = place.map(|place| Shown {
+        version: meta.version_number(),
+        uid: meta.uid.as_str().into(),
+        place,
+    });
+    Some((Key { shard, cluster }, shown))
 }

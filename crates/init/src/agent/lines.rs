@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use kube_lite::Error;
 use kube_lite::logging::log_line;
+use kube_lite::{Error, ObjectName};
 
 use super::targets::Misfit;
 use crate::kinds::InitTarget;
@@ -41,6 +41,23 @@ pub(super) fn is_unanswered(key: &Key, error: &Error) {
 
 pub(super) fn is_unrecorded(error: &Error) {
     log_line!(Debug, EventFailed, "an Event could not be written", error = error);
+}
+
+/// The status of a target is not written, perhaps since none can be.
+pub(super) fn is_untold(name: &ObjectName, error: &Error, is_off: bool) {
+    let advice = if is_off {
+        "apply the CRDs and permissions of manifests/init/config to see conditions at InitTargets; nothing else depends on it"
+    } else {
+        ""
+    };
+    log_line!(
+        Debug,
+        TargetStatusFailed,
+        "the status of an InitTarget could not be written",
+        target = name.name,
+        error = error,
+        advice = advice
+    );
 }
 
 /// A target is none.

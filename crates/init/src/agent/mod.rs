@@ -8,6 +8,8 @@
 //! time; a target that may be of the same type, and of which that is not known yet, is waited for.
 
 mod border;
+mod facts;
+mod finished;
 mod group;
 mod heard;
 mod lines;
@@ -15,6 +17,7 @@ mod metrics;
 mod references;
 mod report;
 mod serving;
+mod status;
 mod targets;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +39,7 @@ pub(crate) use self::references::TypeName;
 use self::references::{Known, References};
 use self::report::Report;
 pub(crate) use self::report::{NO_TYPE, Subject, advice};
+use self::status::Statuses;
 use self::targets::Targets;
 pub(crate) use self::targets::type_of;
 use crate::fill::{Filled, Job, Outcome, Released, Trouble, Why};
@@ -73,6 +77,7 @@ pub(crate) struct Agent {
     /// Where the sides are, for messages.
     contacts: Vec<(Side, Standing)>,
     report: Report,
+    statuses: Statuses,
 }
 
 impl Agent {
@@ -89,6 +94,7 @@ impl Agent {
             unsettled: BTreeSet::new(),
             contacts: moment.contacts,
             report: Report::default(),
+            statuses: Statuses::default(),
             settings,
         };
         let style = agent.settings.selector.clone().map_or(Style::Whole, Style::Labelled);
@@ -105,6 +111,13 @@ impl Agent {
             Answer::Released(key, result) => self.released(&key, result),
             Answer::Recorded(Ok(())) => {}
             Answer::Recorded(Err(error)) => lines::is_unrecorded(&error),
+            Answer::Examined(name, changes, trouble) => self.statuses.is_examined(&name, changes, trouble),
+            Answer::StatusWritten(name, result) => {
+                let is_off = self.statuses.is_written(&name, result.as_ref().cloned(), self.now);
+                if let Err(error) = &result {
+                    lines::is_untold(&name, error, is_off);
+                }
+            }
         }
     }
 
@@ -114,14 +127,17 @@ impl Agent {
         };
         group.gets(key, filled.path, filled.created);
         let (turn, trouble) = match filled.outcome {
-            Outcome::Complete(place) if group.is_current(key) && !self.unsettled.contains(initializer) => {
+            Outcome::Complete(place) if group.is_complete_now(key) && !self.unsettled.contains(initializer) => {
                 let release = Request::Release(key.clone(), Rc::clone(initializer), place);
                 self.outbox.request(release);
                 return;
             }
             Outcome::Complete(_) => (Turn::Again, None),
             Outcome::Gone => (Turn::Released(None), None),
-            Outcome::Waits(trouble) => (Turn::Waits, Some(trouble)),
+            Outcome::Waits(trouble, made) => {
+                group.has_some(key, made);
+                (Turn::Waits, Some(trouble))
+            }
             Outcome::Fails(trouble) => (Turn::Fails, Some(trouble)),
             Outcome::Unreachable(side, error) => {
                 lines::is_unanswered(key, &error);
@@ -212,8 +228,12 @@ impl Role for Agent {
         self.now = moment.now;
         self.contacts = moment.contacts;
         match event {
-            Event::Answer(answer) => self.answered(answer),
+            Event::Answer(answer) => {
+                self.statuses.touch(self.now);
+                self.answered(answer);
+            }
             Event::Source(id, event) => {
+                self.statuses.touch(self.now);
                 if let Some(feed) = self.outbox.feed(id) {
                     self.reported(feed, event);
                 }
@@ -226,6 +246,7 @@ impl Role for Agent {
 
     fn advance(&mut self) {
         self.report.advance(self.now);
+        self.tell_statuses();
         let answering = self.contacts.iter().filter(|(_, standing)| standing.answers);
         let answering: Vec<Side> = answering.map(|(side, _)| *side).collect();
         for (initializer, group) in &mut self.groups {
@@ -234,11 +255,18 @@ impl Role for Agent {
                 continue;
             }
             while let Some(key) = group.next(self.now) {
-                let job = Job {
-                    initializer: Rc::clone(initializer),
-                    targets: Rc::clone(&group.targets),
+                let request = match group.to_be_let_go(&key) {
+                    Some(place) => Request::Release(key, Rc::clone(initializer), place),
+                    None => {
+                        let job = Job {
+                            initializer: Rc::clone(initializer),
+                            targets: Rc::clone(&group.targets),
+                            made: group.made(&key),
+                        };
+                        Request::Fill(key, job)
+                    }
                 };
-                self.outbox.request(Request::Fill(key, job));
+                self.outbox.request(request);
             }
         }
     }
@@ -253,7 +281,7 @@ impl Role for Agent {
             .iter()
             .filter(|(initializer, _)| !self.unsettled.contains(*initializer));
         let groups = settled.filter_map(|(_, group)| group.next_due());
-        groups.chain(self.report.due()).min()
+        groups.chain(self.report.due()).chain(self.statuses.due()).min()
     }
 
     fn again(self, moment: Moment<Side>) -> Self {

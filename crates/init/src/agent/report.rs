@@ -9,7 +9,7 @@ use driver::events::Record;
 use driver::failures::{Failing, Failures};
 use driver::streak::{kind, kind_of_words};
 use kube_lite::logging::log_line;
-use kube_lite::{Error, Place};
+use kube_lite::{Error, ObjectName, Place};
 use tokio::time::Instant;
 
 use super::group::Ended;
@@ -20,7 +20,7 @@ use crate::kinds::{API_VERSION, InitTarget};
 use crate::sides::Key;
 
 /// What fails.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Subject {
     Targets,
     Templates,
@@ -38,10 +38,21 @@ impl Failing for Subject {
     fn side(&self) -> impl Hash {}
 }
 
+/// What there is to say of something that fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    /// The target, if it is about one alone.
+    pub(super) target: Option<ObjectName>,
+    pub(super) reason: &'static str,
+    pub(super) words: String,
+}
+
 /// See the module's doc.
 #[derive(Default)]
 pub(super) struct Report {
     failures: Failures<Subject>,
+    /// The last words about each type, shard and workspace that fails.
+    said: BTreeMap<Subject, Said>,
     counters: BTreeMap<Box<str>, Counters>,
 }
 
@@ -53,6 +64,15 @@ impl Report {
     /// How many things fail now.
     pub(super) fn failing(&self) -> usize {
         self.failures.count()
+    }
+
+    /// What there is to say of something, if it fails.
+    pub(super) fn said(&self, subject: &Subject) -> Option<&Said> {
+        self.said.get(subject)
+    }
+
+    pub(super) fn all_said(&self) -> impl Iterator<Item = (&Subject, &Said)> {
+        self.said.iter()
     }
 
     pub(super) fn due(&self) -> Option<Instant> {
@@ -75,6 +95,15 @@ impl Report {
 
     /// Something cannot be read now.
     pub(super) fn is_unreadable(&mut self, subject: &Subject, error: &Error, place: &Place, now: Instant) {
+        let reason = match subject {
+            Subject::Type(_) => "TypeUnreadable",
+            Subject::Clusters(..) => "WorkspacesUnreadable",
+            Subject::Targets | Subject::Templates | Subject::Workspace(_) => "",
+        };
+        if !reason.is_empty() {
+            let (target, words) = (None, error.to_string());
+            self.said.insert(subject.clone(), Said { target, reason, words });
+        }
         // All that is read at a server fails with it.
         let is_of_all = error.is_unreachable() || error.is_unauthorized();
         let shared = is_of_all.then(|| server_of(&place.address));
@@ -102,6 +131,7 @@ impl Report {
 
     /// It can be read.
     pub(super) fn is_readable(&mut self, subject: &Subject, now: Instant) {
+        self.said.remove(subject);
         if self.failures.ends(subject, now).is_some_and(|ended| ended.is_logged) {
             log_line!(Info, Recovered, "can be read again", name = named(subject));
         }
@@ -112,9 +142,9 @@ impl Report {
         let subject = Subject::Type(name.clone());
         let (words, advice) = match known {
             Known::Nothing | Known::Unreadable => return,
-            Known::Absent => ("there is no such WorkspaceType", NO_TYPE),
+            Known::Absent => (NO_SUCH_TYPE, NO_TYPE),
             Known::Type(found) if !found.blocks => (
-                "spec.initializer of the WorkspaceType is not true",
+                NO_INITIALIZER,
                 "set it: without it, workspaces of the type do not wait for anybody",
             ),
             Known::Type(_) => return self.is_readable(&subject, now),
@@ -157,21 +187,18 @@ impl Report {
         );
         let target = trouble.target.as_ref().map_or("", |name| &name.name);
         if is_early {
-            log_line!(
-                Debug,
-                WorkspaceFailed,
-                "a workspace waits for what others make",
-                workspace = path,
-                cluster = key.cluster,
-                target = target,
-                source = source,
-                object = trouble.object,
-                error = words
-            );
+            waits_for_others(key, path, trouble);
             return None;
         }
-        let whole = format!("{target} {source} {} {words}", trouble.object);
+        let message = message(path, trouble);
         let subject = Subject::Workspace(key.clone());
+        let said = Said {
+            target: trouble.target.clone(),
+            reason: trouble.reason(),
+            words: message.clone(),
+        };
+        self.said.insert(subject.clone(), said);
+        let whole = format!("{target} {source} {} {words}", trouble.object);
         self.failures
             .fails(&subject, kind_of_words(&whole), trouble.shared().as_deref(), now)?;
         let advice = trouble.advice();
@@ -187,23 +214,30 @@ impl Report {
             error = words,
             advice = advice
         );
-        let about = match &*trouble.object {
-            "" => String::new(),
-            object => format!(", {object}"),
-        };
         Some(Record {
             object: trouble.target.clone()?,
             type_of: [API_VERSION.to_owned(), "InitTarget".to_owned()],
             uid: trouble.uid.clone(),
             is_warning: true,
             reason: "ReconcilingFailed",
-            message: format!("workspace {path}, sources[{source}]{about}: {words}; {advice}"),
+            message: format!("{message}; {advice}"),
             reporter: "init-agent",
         })
     }
 
     /// An initializer is off a workspace.
     pub(super) fn is_initialized(&mut self, key: &Key, initializer: &str, targets: &[Rc<InitTarget>], ended: &Ended) {
+        if ended.is_again {
+            log_line!(
+                Info,
+                InitializerBack,
+                "an initializer that somebody had put back is off again",
+                workspace = ended.path,
+                cluster = key.cluster,
+                initializer = initializer
+            );
+            return;
+        }
         for target in targets {
             self.counter(target).initialized(ended.lasted);
         }
@@ -221,8 +255,36 @@ impl Report {
 
     /// Something is there no longer, or is finished.
     pub(super) fn is_over(&mut self, subject: &Subject, now: Instant) {
+        self.said.remove(subject);
         self.failures.clear(subject, now);
     }
+}
+
+/// What is wrong, for people who do not see the other fields of a line.
+fn message(path: &str, trouble: &Trouble) -> String {
+    let Some(source) = trouble.source else {
+        return format!("workspace {path}: {}", trouble.words());
+    };
+    let about = match &*trouble.object {
+        "" => String::new(),
+        object => format!(", {object}"),
+    };
+    format!("workspace {path}, sources[{source}]{about}: {}", trouble.words())
+}
+
+/// A workspace waits, and has not done so for long.
+fn waits_for_others(key: &Key, path: &str, trouble: &Trouble) {
+    log_line!(
+        Debug,
+        WorkspaceFailed,
+        "a workspace waits for what others make",
+        workspace = path,
+        cluster = key.cluster,
+        target = trouble.target.as_ref().map_or("", |name| &name.name),
+        source = trouble.source.map_or(String::new(), |index| index.to_string()),
+        object = trouble.object,
+        error = trouble.words()
+    );
 }
 
 /// What to do about something that cannot be read.
@@ -248,6 +310,9 @@ fn server_of(address: &str) -> &str {
     let end = address[begin..].find(['/', ' ']).map_or(address.len(), |at| begin + at);
     &address[..end]
 }
+
+pub(super) const NO_SUCH_TYPE: &str = "there is no such WorkspaceType";
+pub(super) const NO_INITIALIZER: &str = "spec.initializer of the WorkspaceType is not true";
 
 /// What to do about a type that is not there.
 pub(crate) const NO_TYPE: &str = "create it, or correct the target's workspaceTypeRef";

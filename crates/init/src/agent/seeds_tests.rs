@@ -31,6 +31,7 @@ const TYPES: [(&str, &str); 3] = [("root:a", "2a"), ("2a", "2a"), ("root:b", "2b
 #[derive(Default)]
 struct Workspace {
     waits: bool,
+    uid: u64,
     version: u64,
     url: usize,
     /// The templates that it has got, each with its version.
@@ -123,11 +124,11 @@ impl History {
                     self.sources.retain(|_, source| driver::Feed::side(source.feed) != side);
                     self.requests.retain(|request| match request {
                         Request::Fill(key, _) | Request::Release(key, ..) => key.shard != side,
-                        Request::Record(_) => true,
+                        Request::Record(_) | Request::Examine(..) | Request::WriteStatus(..) => true,
                     });
                     self.answers.retain(|answer| match answer {
                         Answer::Filled(key, _) | Answer::Released(key, _) => key.shard != side,
-                        Answer::Recorded(_) => true,
+                        Answer::Recorded(_) | Answer::Examined(..) | Answer::StatusWritten(..) => true,
                     });
                 }
                 Effect::Read(id, feed, _) => {
@@ -244,9 +245,13 @@ impl History {
                 let object = |((_, id), workspace): (&(&str, String), &Workspace)| {
                     let annotations = json!({CLUSTER: id});
                     let version = workspace.version.to_string();
+                    let uid = workspace.uid.to_string();
                     (
                         id.clone(),
-                        json!({"metadata": {"name": "cluster", "resourceVersion": version, "annotations": annotations}}),
+                        json!({
+                            "metadata": {"name": "cluster", "uid": uid, "resourceVersion": version, "annotations": annotations},
+                            "status": {"phase": "Initializing", "initializers": ["2a:dev", "2b:dev"]},
+                        }),
                     )
                 };
                 shown.map(object).collect()
@@ -350,6 +355,14 @@ impl History {
                 self.answers.push(Answer::Released(key, result));
             }
             Request::Record(_) => self.answers.push(Answer::Recorded(Ok(()))),
+            Request::Examine(target, changes) => {
+                self.answers.push(Answer::Examined(target.object_name(), changes, None));
+            }
+            Request::WriteStatus(name, _, status) => {
+                let fails = self.fails().then(|| Error::from_answer(403, None, b""));
+                self.answers
+                    .push(Answer::StatusWritten(name, fails.map_or(Ok(status), Err)));
+            }
         }
     }
 
@@ -364,7 +377,7 @@ impl History {
             if self.fails() {
                 return match self.random.u8(..3) {
                     0 => Outcome::Fails(trouble(Why::NoPath)),
-                    1 => Outcome::Waits(trouble(Why::NotServed)),
+                    1 => Outcome::Waits(trouble(Why::NotServed), crate::fill::Made::new()),
                     _ => Outcome::Unreachable(key.shard, Error::Unreachable("away".to_owned())),
                 };
             }
@@ -401,9 +414,6 @@ impl History {
         self.world.version += 2;
         let released = self.world.version - 1;
         (workspace.waits, workspace.version) = (comes_back, released + u64::from(comes_back));
-        if comes_back {
-            workspace.has.clear();
-        }
         if is_unheard {
             return Err(Error::Unreachable("away".to_owned()));
         }
@@ -430,18 +440,16 @@ impl History {
             }
             _ => {
                 let cluster = if random.bool() { "2a" } else { "2b" };
-                // One that is let go may have to wait once more: somebody has put the initializer back.
+                // One that is let go may be created again, or have to wait once more: somebody has put the initializer back.
+                let is_new = random.bool();
                 let id = format!("w{}", random.u8(..12));
                 let workspace = world.workspaces.entry((cluster, id)).or_default();
                 if !workspace.waits {
-                    let (version, url) = (world.version, random.usize(..2));
-                    let (waits, has) = (true, BTreeMap::new());
-                    *workspace = Workspace {
-                        waits,
-                        version,
-                        url,
-                        has,
-                    };
+                    (workspace.waits, workspace.version) = (true, world.version);
+                    if is_new || workspace.uid == 0 {
+                        (workspace.uid, workspace.url) = (world.version, random.usize(..2));
+                        workspace.has.clear();
+                    }
                 }
             }
         }

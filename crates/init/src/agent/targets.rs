@@ -30,6 +30,11 @@ impl Targets {
         self.all.values()
     }
 
+    /// One of them.
+    pub(super) fn named(&self, name: &ObjectName) -> Option<&Rc<InitTarget>> {
+        self.all.get(name)
+    }
+
     /// True once a list of them was read to its end.
     pub(super) fn are_read(&self) -> bool {
         self.are_read
@@ -78,7 +83,7 @@ impl Targets {
     }
 }
 
-fn name_of(meta: &Meta) -> ObjectName {
+pub(super) fn name_of(meta: &Meta) -> ObjectName {
     let workspace = meta.annotations.get(CLUSTER).map_or("", String::as_str);
     ObjectName::in_workspace(workspace, "", &meta.name)
 }

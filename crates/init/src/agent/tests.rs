@@ -50,7 +50,11 @@ fn workspace_type(cluster: &str, urls: &[&str]) -> Value {
 }
 
 fn logical_cluster(id: &str, version: u64) -> Value {
-    json!({"metadata": {"name": "cluster", "resourceVersion": version.to_string(), "annotations": {CLUSTER: id}}})
+    let annotations = json!({CLUSTER: id});
+    json!({
+        "metadata": {"name": "cluster", "uid": id, "resourceVersion": version.to_string(), "annotations": annotations},
+        "status": {"phase": "Initializing", "initializers": ["root:dev", "2abc:dev", "3abc:dev"]},
+    })
 }
 
 impl Bench {
@@ -363,6 +367,9 @@ fn nothing_is_due_while_it_is_not_known_what_is_wanted() {
     bench.fills(0, "w", Outcome::Fails(Trouble::of_workspace(Why::NoPath)));
     assert!(bench.agent.next_due().is_some());
     bench.shows(Feed::Targets, &target("b", "2abc", "t"));
+    // What there is to say of the targets begins to be read.
+    bench.now += Duration::from_secs(1);
+    bench.handle(Event::Due);
     let due = bench.agent.next_due();
     assert!(
         due.is_none_or(|due| due > bench.now + Duration::from_secs(10)),

@@ -1,5 +1,7 @@
 //! Creating the objects of a source, one by one.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use bytes::Bytes;
 use gotemplate::objects::Object;
 use kube_lite::logging::log_line;
@@ -9,14 +11,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::mapping::Mapping;
-use super::{Stop, Trouble, Why};
+use super::{Made, Stop, Trouble, Why};
 use crate::kcp::parsed;
+use crate::kinds::InitTarget;
 use crate::sides::Key;
 
 /// The annotation that names a condition which an object has to have before the workspace is ready.
 const WAIT_FOR_READY: &str = "initialization.kcp.io/wait-for-ready";
 /// Where an object goes that is in a namespace and names none.
 const DEFAULT: &str = "default";
+/// Of how many objects it is remembered that they are there, while a workspace waits for others.
+const MOST_KNOWN: usize = 1_000;
 
 /// What creates objects in one workspace.
 pub(super) struct Creating<'a> {
@@ -25,6 +30,10 @@ pub(super) struct Creating<'a> {
     mapping: Mapping,
     /// How many objects were created.
     pub(super) created: usize,
+    /// What is there.
+    pub(super) made: Made,
+    /// Something was not created because it is known to be there.
+    pub(super) has_skipped: bool,
 }
 
 /// An object that has to have a condition.
@@ -37,21 +46,40 @@ struct Awaited {
 }
 
 impl<'a> Creating<'a> {
-    pub(super) fn new(key: &'a Key, shard: &'a Cluster) -> Self {
+    pub(super) fn new(key: &'a Key, shard: &'a Cluster, made: Made) -> Self {
         Self {
             key,
             shard,
             mapping: Mapping::default(),
             created: 0,
+            made,
+            has_skipped: false,
         }
+    }
+
+    /// Creates once more what has a name; another one of what has none is not wanted.
+    pub(super) fn forget(&mut self) {
+        self.made.retain(|_, name| !name.is_empty());
+        self.has_skipped = false;
     }
 
     /// Creates the objects of a source in this order. Gives what it has to wait for, if there is something: then what comes
     /// after that is not created.
-    pub(super) async fn all(&mut self, objects: Vec<Object>) -> Result<Option<Trouble>, Stop> {
+    pub(super) async fn all(
+        &mut self,
+        target: &InitTarget,
+        index: usize,
+        objects: Vec<Object>,
+    ) -> Result<Option<Trouble>, Stop> {
         let mut awaited = Vec::new();
-        for object in objects {
+        for (place, object) in objects.into_iter().enumerate() {
             let named = named(&object);
+            let condition = condition(&object);
+            let hash = hash_of(target, [index, place], &object);
+            if condition.is_none() && self.made.contains_key(&hash) {
+                self.has_skipped = true;
+                continue;
+            }
             let refused = |error| {
                 Stop::of(self.key.shard, error, |error| {
                     Trouble::of_object(named.clone(), Why::Refused(error))
@@ -61,11 +89,10 @@ impl<'a> Creating<'a> {
             let Some(resource) = found.map_err(refused)? else {
                 return Ok(Some(Trouble::of_object(named, Why::NotServed)));
             };
-            let condition = condition(&object);
             let Some((name, body)) = self.request(&resource, object) else {
                 return Err(Stop::Fails(Trouble::of_object(named, Why::NoName)));
             };
-            match self.create(&resource, name, body).await {
+            match self.create_once(hash, &resource, name, body).await {
                 Ok(name) => awaited.extend(condition.map(|condition| Awaited {
                     resource,
                     name,
@@ -103,6 +130,31 @@ impl<'a> Creating<'a> {
         };
         let name = ObjectName::in_workspace(&self.key.cluster, &namespace, &name);
         Some((name, Value::Object(fields).to_string().into()))
+    }
+
+    /// Creates an object, unless it is known to be there. Gives its name.
+    async fn create_once(
+        &mut self,
+        hash: u64,
+        resource: &ResourceType,
+        name: ObjectName,
+        body: Bytes,
+    ) -> Result<ObjectName, Error> {
+        if let Some(made) = self.made.get(&hash) {
+            self.has_skipped = true;
+            return Ok(if made.is_empty() { name } else { name.beside(made) });
+        }
+        let is_generated = name.name.is_empty();
+        let name = self.create(resource, name, body).await?;
+        if self.made.len() < MOST_KNOWN {
+            let made = if is_generated {
+                name.name.clone()
+            } else {
+                Box::default()
+            };
+            self.made.insert(hash, made);
+        }
+        Ok(name)
     }
 
     /// Creates an object, unless it is there. Gives its name.
@@ -176,6 +228,14 @@ fn condition(object: &Object) -> Option<String> {
     let annotations = object.fields.get("metadata")?.get("annotations")?;
     let condition = text(annotations.get(WAIT_FOR_READY));
     Some(condition).filter(|condition| !condition.is_empty())
+}
+
+/// Tells an object, at this place of the source with this index, from all others of a workspace.
+fn hash_of(target: &InitTarget, place: [usize; 2], object: &Object) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let text = Value::Object(object.fields.clone()).to_string();
+    (&target.metadata.name, place, text).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Kind, namespace and name of an object, for people.

@@ -3,14 +3,16 @@
 //!
 //! Promises: what is there already is never changed; nothing is created after a failure; a source that has to wait keeps
 //! no other one waiting; a template is read once for each run; what is known of the kinds in one workspace is used for no
-//! other one.
+//! other one; while a workspace waits, what is known to be there is not created again each time, but it is before it is let go.
 
 mod create;
 mod mapping;
 mod release;
+pub(crate) mod tell;
 mod trouble;
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::rc::Rc;
 
 use driver::logger;
@@ -24,12 +26,17 @@ use crate::kinds::{InitTarget, InitTemplate};
 use crate::objects::{self, Data, SourceError};
 use crate::sides::{Key, Side};
 
+/// What is in a workspace, by hashes of what was sent; with its name, if the server has made that.
+pub(crate) type Made = BTreeMap<u64, Box<str>>;
+
 /// What a workspace is to get.
 pub(crate) struct Job {
     /// The initializer that it waits for.
     pub(crate) initializer: Rc<str>,
     /// The targets that this stands for, in their order.
     pub(crate) targets: Rc<[Rc<InitTarget>]>,
+    /// What it has got of that.
+    pub(crate) made: Rc<Made>,
 }
 
 /// How far a workspace has come.
@@ -48,8 +55,8 @@ pub(crate) enum Outcome {
     Gone,
     /// All is there. The initializer stands at this place of its list.
     Complete(usize),
-    /// Something that others make is missing.
-    Waits(Trouble),
+    /// Something that others make is missing; this is there.
+    Waits(Trouble, Made),
     /// Something has failed.
     Fails(Trouble),
     /// A side did not answer.
@@ -100,17 +107,25 @@ pub(crate) async fn fill(job: &Job, key: &Key, shard: &Cluster, config: &Cluster
         },
         config,
         templates: BTreeMap::new(),
-        creating: Creating::new(key, shard),
+        creating: Creating::new(key, shard, Made::clone(&job.made)),
         missing: None,
     };
-    let stopped = run.all(&job.targets).await;
-    let created = run.creating.created;
+    let mut stopped = run.all(&job.targets).await;
+    if stopped.is_ok() && run.missing.is_none() && run.creating.has_skipped {
+        // What was there when it was looked for last may be gone by now.
+        run.creating.forget();
+        stopped = run.all(&job.targets).await;
+    }
+    let (path, created, made) = (path.to_owned(), run.creating.created, mem::take(&mut run.creating.made));
     match stopped {
-        Err(stop) => Filled::stopped(path.to_owned(), created, stop),
+        Err(stop) => Filled::stopped(path, created, stop),
         Ok(()) => Filled {
-            path: path.to_owned(),
+            path,
             created,
-            outcome: run.missing.map_or(Outcome::Complete(place), Outcome::Waits),
+            outcome: match run.missing {
+                None => Outcome::Complete(place),
+                Some(trouble) => Outcome::Waits(trouble, made),
+            },
         },
     }
 }
@@ -173,7 +188,7 @@ impl Run<'_> {
         };
         let rendered = objects::of_source(target, index, |_| template, &self.data, logger::now());
         let objects = rendered.map_err(|error| Stop::Fails(at(Why::Source(error))))?;
-        let waits = self.creating.all(objects).await;
+        let waits = self.creating.all(target, index, objects).await;
         let waits = waits.map_err(|stop| match stop {
             Stop::Fails(trouble) => Stop::Fails(trouble.at_source(target, index)),
             stop @ Stop::Unreachable(..) => stop,
@@ -189,18 +204,23 @@ impl Run<'_> {
         if self.templates.contains_key(name) {
             return Ok(());
         }
-        let found = match self.config.get(&kcp::init_templates(), name, Content::Full).await {
-            Ok(object) => Some(parsed(&object)?),
-            Err(error) if error.proves_absent(&name.name) => None,
-            Err(error) => return Err(error),
-        };
+        let found = read_template(name, self.config).await?;
         self.templates.insert(name.clone(), found);
         Ok(())
     }
 }
 
-/// A template of a target's workspace.
-fn template_name(target: &InitTarget, template: &str) -> ObjectName {
+/// A template as it is now, if it is there.
+pub(crate) async fn read_template(name: &ObjectName, config: &Cluster) -> Result<Option<InitTemplate>, Error> {
+    match config.get(&kcp::init_templates(), name, Content::Full).await {
+        Ok(object) => parsed(&object).map(Some),
+        Err(error) if error.proves_absent(&name.name) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The name of a template in a target's workspace.
+pub(crate) fn template_name(target: &InitTarget, template: &str) -> ObjectName {
     ObjectName::in_workspace(target.metadata.cluster().unwrap_or_default(), "", template)
 }
 

@@ -91,6 +91,22 @@ impl Trouble {
         }
     }
 
+    /// One word for what is wrong.
+    pub(crate) fn reason(&self) -> &'static str {
+        match &self.why {
+            Why::Refused(_) => "ObjectRefused",
+            Why::Template(..) => "TemplateUnreadable",
+            Why::Source(SourceError::Unknown) => "SourceUnknown",
+            Why::Source(SourceError::NoTemplate { .. }) => "TemplateNotFound",
+            Why::Source(_) => "TemplateInvalid",
+            Why::NoPath => "WorkspaceWithoutPath",
+            Why::NoName => "ObjectWithoutName",
+            Why::NotServed => "KindNotServed",
+            Why::NotReady(_) => "ObjectNotReady",
+            Why::Kept(_) => "InitializerKept",
+        }
+    }
+
     /// What to do about it.
     pub(crate) fn advice(&self) -> String {
         let text = match &self.why {

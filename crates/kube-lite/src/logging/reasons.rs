@@ -326,6 +326,10 @@ reasons! {
     WorkspaceFailed,
     /// A workspace is initialized, and no longer waits for this initializer.
     WorkspaceInitialized,
+    /// The status of an InitTarget could not be written. To do: see `advice`.
+    TargetStatusFailed,
+    /// Somebody had put an initializer back that was off; it is off again.
+    InitializerBack,
     /// An object was created in a workspace.
     WorkspaceObjectCreated,
     /// An Event could not be written.
