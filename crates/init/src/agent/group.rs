@@ -313,7 +313,7 @@ impl Group {
 
     /// The place of the initializer in a workspace whose turn it is and that has got all that is wanted: nothing else is left
     /// to do there.
-    pub(super) fn to_be_let_go(&mut self, key: &Key) -> Option<usize> {
+    pub(super) fn place_to_release(&mut self, key: &Key) -> Option<usize> {
         let edition = self.edition;
         let workspace = self.workspace(key)?;
         (workspace.complete == Some(edition)).then_some(workspace.shown.place)

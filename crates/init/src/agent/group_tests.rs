@@ -261,7 +261,7 @@ fn who_got_everything_is_only_let_go_when_the_initializer_is_put_back() {
         let now = Instant::now();
         let mut group = group(&["a"], now);
         assert_eq!(group.next(now), Some(key("a")));
-        assert_eq!(group.to_be_let_go(&key("a")), None);
+        assert_eq!(group.place_to_release(&key("a")), None);
         group.gets(&key("a"), "root:a".to_owned(), 2);
         assert!(group.is_complete_now(&key("a")));
         group.ends(&key("a"), Turn::Released(Some(5)), now, 0.5);
@@ -278,7 +278,7 @@ fn who_got_everything_is_only_let_go_when_the_initializer_is_put_back() {
         };
         group.is_there(key("a"), again, now);
         assert_eq!(group.next(now), Some(key("a")));
-        let place = group.to_be_let_go(&key("a"));
+        let place = group.place_to_release(&key("a"));
         assert_eq!(place, expected.then_some(3), "{goes} {uid} {version} {changes}");
         let ended = group.ends(&key("a"), Turn::Released(Some(9)), now, 0.5).unwrap();
         assert_eq!(
@@ -298,9 +298,9 @@ fn who_got_everything_is_only_let_go_after_a_refusal_of_that() {
     group.ends(&key("a"), Turn::Fails, now, 1.0);
     let later = group.next_due().unwrap();
     assert_eq!(group.next(later), Some(key("a")));
-    assert_eq!(group.to_be_let_go(&key("a")), Some(0));
+    assert_eq!(group.place_to_release(&key("a")), Some(0));
     group.renews();
-    assert_eq!(group.to_be_let_go(&key("a")), None, "more is wanted now");
+    assert_eq!(group.place_to_release(&key("a")), None, "more is wanted now");
     assert!(!group.is_complete_now(&key("a")));
 }
 

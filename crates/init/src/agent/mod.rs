@@ -113,7 +113,7 @@ impl Agent {
             Answer::Recorded(Err(error)) => lines::is_unrecorded(&error),
             Answer::Examined(name, changes, trouble) => self.statuses.is_examined(&name, changes, trouble),
             Answer::StatusWritten(name, result) => {
-                let is_off = self.statuses.is_written(&name, result.as_ref().cloned(), self.now);
+                let is_off = self.statuses.is_written(&name, result.as_ref(), self.now);
                 if let Err(error) = &result {
                     lines::is_untold(&name, error, is_off);
                 }
@@ -255,16 +255,15 @@ impl Role for Agent {
                 continue;
             }
             while let Some(key) = group.next(self.now) {
-                let request = match group.to_be_let_go(&key) {
-                    Some(place) => Request::Release(key, Rc::clone(initializer), place),
-                    None => {
-                        let job = Job {
-                            initializer: Rc::clone(initializer),
-                            targets: Rc::clone(&group.targets),
-                            made: group.made(&key),
-                        };
-                        Request::Fill(key, job)
-                    }
+                let request = if let Some(place) = group.place_to_release(&key) {
+                    Request::Release(key, Rc::clone(initializer), place)
+                } else {
+                    let job = Job {
+                        initializer: Rc::clone(initializer),
+                        targets: Rc::clone(&group.targets),
+                        made: group.made(&key),
+                    };
+                    Request::Fill(key, job)
                 };
                 self.outbox.request(request);
             }

@@ -171,12 +171,17 @@ impl Statuses {
     }
 
     /// A status was to be written. True if it cannot be, here and now, whatever it says.
-    pub(super) fn is_written(&mut self, name: &ObjectName, result: Result<TargetStatus, &Error>, now: Instant) -> bool {
+    pub(super) fn is_written(
+        &mut self,
+        name: &ObjectName,
+        result: Result<&TargetStatus, &Error>,
+        now: Instant,
+    ) -> bool {
         self.is_busy = false;
         let entry = self.entries.get_mut(name);
         if let Some(entry) = entry {
             entry.written = Some(now);
-            if let Ok(status) = &result {
+            if let Ok(status) = result {
                 entry.stored.status = Some(status.clone());
             }
         }

@@ -99,7 +99,7 @@ fn goes_on(all: &mut Statuses, begin: Instant, now: &mut Instant, facts: &Facts)
                 steps.push((seconds, format!("examine {}", name.name)));
             }
             Some(Step::Write { name, status, .. }) => {
-                all.is_written(&name, Ok(status), *now);
+                all.is_written(&name, Ok(&status), *now);
                 steps.push((seconds, format!("write {}", name.name)));
             }
             None => {}
@@ -191,6 +191,6 @@ fn what_was_examined_before_a_change_does_not_count() {
     let write = all.next(|_, trouble| trouble.is_none().then(|| facts(true, 0)), later);
     assert!(matches!(write, Some(Step::Write { .. })));
     all.keep(|_| false);
-    all.is_written(&of, Ok(TargetStatus::default()), later);
+    all.is_written(&of, Ok(&TargetStatus::default()), later);
     assert!(all.next(|_, _| Some(facts(true, 0)), later).is_none());
 }
