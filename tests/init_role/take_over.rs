@@ -73,9 +73,9 @@ impl Other {
             .cloned()
             .unwrap_or_default();
         let rest: Vec<Value> = list.into_iter().filter(|one| *one != *initializer).collect();
-        let patch = json!({"status": {"initializers": rest}});
+        let body = json!({"status": {"initializers": rest}});
         let sent = at
-            .send(Method::PATCH, &format!("{path}/status"), MERGE_PATCH, Some(&patch))
+            .send(Method::PATCH, &format!("{path}/status"), MERGE_PATCH, Some(&body))
             .await;
         sent.expect("it is taken off");
     }
