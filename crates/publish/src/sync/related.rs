@@ -229,7 +229,9 @@ impl Pass<'_> {
         };
         if related.origin == Origin::Kcp {
             if lifecycle::is_in_deletion(&source) {
-                self.end_related_of(&source, origin, there, to).await?;
+                if lifecycle::has_finalizer(&source) {
+                    self.end_related_of(&source, origin, there, to).await?;
+                }
                 return Ok(());
             }
             if let Some(patch) = lifecycle::add_finalizer(&source) {
@@ -358,7 +360,13 @@ impl Pass<'_> {
         from: &ObjectName,
         to: &ObjectName,
     ) -> Result<bool, Stop> {
-        match origin.get(from).await? {
+        let source = origin.get(from).await?;
+        // Names come from both sides: one that was never synced is somebody else's, whatever names it.
+        let is_marked = source.as_ref().is_some_and(lifecycle::has_finalizer);
+        if !is_marked && self.states(origin, from).read().await?.is_none() {
+            return Ok(true);
+        }
+        match source {
             Some(source) => self.end_related_of(&source, origin, there, to).await,
             None => self.delete_related(there, to).await,
         }
