@@ -13,6 +13,8 @@ pub(crate) struct Kind {
     pub(crate) resource: String,
     pub(crate) name: String,
     pub(crate) namespaced: bool,
+    /// Its status is a subresource.
+    pub(crate) has_status: bool,
     /// Since when discovery lists it; and since when requests are answered, which is a little later.
     pub(crate) listed: Option<Instant>,
     pub(crate) served: Option<Instant>,
@@ -23,12 +25,14 @@ impl Kind {
     pub(crate) fn defined(spec: &Value, listed: Instant, served: Instant) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let versions = spec["versions"].as_array().into_iter().flatten();
+        let mut subresources = versions.clone().map(|version| &version["subresources"]["status"]);
         Self {
             group: text(&spec["group"]),
             versions: versions.map(|version| text(&version["name"])).collect(),
             resource: text(&spec["names"]["plural"]),
             name: text(&spec["names"]["kind"]),
             namespaced: spec["scope"] == "Namespaced",
+            has_status: subresources.any(Value::is_object),
             listed: Some(listed),
             served: Some(served),
         }
@@ -46,7 +50,7 @@ impl Kind {
 const KCP: [&str; 2] = ["v1alpha1", "v1alpha2"];
 
 /// Those of every workspace.
-const ALWAYS: [(&str, &[&str], &str, &str, bool); 19] = [
+const ALWAYS: [(&str, &[&str], &str, &str, bool); 20] = [
     ("", &["v1"], "namespaces", "Namespace", false),
     ("", &["v1"], "configmaps", "ConfigMap", true),
     ("", &["v1"], "secrets", "Secret", true),
@@ -95,6 +99,13 @@ const ALWAYS: [(&str, &[&str], &str, &str, bool); 19] = [
     (
         "apis.kcp.io",
         &["v1alpha1"],
+        "apiexportendpointslices",
+        "APIExportEndpointSlice",
+        false,
+    ),
+    (
+        "apis.kcp.io",
+        &["v1alpha1"],
         "apiresourceschemas",
         "APIResourceSchema",
         false,
@@ -118,6 +129,7 @@ pub(crate) fn always() -> Vec<Kind> {
         resource: (*resource).to_owned(),
         name: (*kind).to_owned(),
         namespaced: *namespaced,
+        has_status: group.ends_with(".kcp.io"),
         listed: None,
         served: None,
     });
@@ -138,13 +150,26 @@ const VERBS: [&str; 8] = [
 /// How the content type of the aggregated form is.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-fn entry(kind: &Kind) -> Value {
-    json!({"name": kind.resource, "singularName": kind.name.to_lowercase(), "namespaced": kind.namespaced,
-        "kind": kind.name, "verbs": VERBS})
+fn entries(kind: &Kind) -> Vec<Value> {
+    let entry = json!({"name": kind.resource, "singularName": kind.name.to_lowercase(), "namespaced": kind.namespaced,
+        "kind": kind.name, "verbs": VERBS});
+    let mut status = entry.clone();
+    status["name"] = json!(format!("{}/status", kind.resource));
+    status["verbs"] = json!(["get", "patch", "update"]);
+    if kind.has_status {
+        vec![entry, status]
+    } else {
+        vec![entry]
+    }
 }
 
 fn aggregated_entry(kind: &Kind, version: &str) -> Value {
-    json!({"resource": kind.resource, "singularResource": kind.name.to_lowercase(), "verbs": VERBS,
+    let subresources = if kind.has_status {
+        json!([{"subresource": "status", "verbs": ["get", "patch", "update"]}])
+    } else {
+        json!([])
+    };
+    json!({"subresources": subresources, "resource": kind.resource, "singularResource": kind.name.to_lowercase(), "verbs": VERBS,
         "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
         "responseKind": {"group": kind.group, "version": version, "kind": kind.name}})
 }
@@ -203,7 +228,7 @@ pub(crate) fn discovery(kinds: &[&Kind], path: &str, accept: &str, aggregates: &
         let of_version = kinds
             .iter()
             .filter(|kind| kind.group == group && kind.versions.iter().any(|one| one == version));
-        let found: Vec<Value> = of_version.map(|kind| entry(kind)).collect();
+        let found: Vec<Value> = of_version.flat_map(|kind| entries(kind)).collect();
         let version = if group.is_empty() {
             version.to_owned()
         } else {
