@@ -18,6 +18,8 @@ mod errors;
 mod faults;
 #[path = "init_role/objects.rs"]
 mod objects;
+#[path = "simulated_kcp/agent.rs"]
+mod of_role;
 #[path = "init_role/operations.rs"]
 mod operations;
 #[path = "init_role/races.rs"]
@@ -26,9 +28,10 @@ mod races;
 mod render;
 #[path = "init_role/rights.rs"]
 mod rights;
-#[path = "init_role/simulated/mod.rs"]
+#[allow(dead_code, reason = "the role publish needs more of it")]
+#[path = "simulated_kcp/mod.rs"]
 mod simulated;
-#[path = "init_role/stage.rs"]
+#[path = "simulated_kcp/stage.rs"]
 mod stage;
 #[path = "init_role/statuses.rs"]
 mod statuses;
@@ -36,6 +39,8 @@ mod statuses;
 mod take_over;
 #[path = "init_role/targets.rs"]
 mod targets;
+#[path = "simulated_kcp/wire.rs"]
+mod wire;
 #[path = "init_role/world.rs"]
 mod world;
 

@@ -282,11 +282,13 @@ Flags:
   --log-debug                 log more (also =true, =false)
 
 Others:
+  -h, --help                  print this text
+  -V, --version               print the version
+
+Commands:
   check                       say whether publish would work with the same flags, point by point; -o json for JSON
   render                      print the schema that a PublishedResource gives, and the copy of an object, without a server
                               (edge-syncer publish render --help)
-  -h, --help                  print this text
-  -V, --version               print the version
 
 Called by the name api-syncagent it needs no publish.
 

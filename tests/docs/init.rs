@@ -23,7 +23,7 @@ fn the_example_of_templates_prints_what_the_page_shows() {
     std::fs::write(folder.path().join("dev.yaml"), block(&page, "yaml")).expect("a file can be written");
     let mut words = command.trim_start_matches("$ ").split(' ');
     assert_eq!(words.next(), Some("edge-syncer"));
-    let mut program = Command::new(Syncer::program_with_init());
+    let mut program = Command::new(Syncer::program_with("init"));
     let output = program
         .args(words)
         .current_dir(folder.path())
@@ -36,7 +36,7 @@ fn the_example_of_templates_prints_what_the_page_shows() {
 #[test]
 fn the_page_of_a_role_has_each_of_its_flags_and_no_other() {
     for role in ["init", "publish"] {
-        let output = Command::new(Syncer::program_with_init())
+        let output = Command::new(Syncer::program_with("init"))
             .args([role, "--help"])
             .output();
         let output = output.expect("it can be started");
@@ -57,7 +57,7 @@ fn the_page_of_a_role_has_each_of_its_flags_and_no_other() {
 #[test]
 fn the_example_of_the_manifests_gives_a_namespace_and_what_is_in_it() {
     let file = |name: &str| root().join("manifests/init/example").join(name).display().to_string();
-    let output = Command::new(Syncer::program_with_init())
+    let output = Command::new(Syncer::program_with("init"))
         .args([
             "init",
             "render",

@@ -1,13 +1,9 @@
 //! The real binary, as `edge-syncer init`.
 
 use std::path::Path;
-use std::time::Duration;
 
+pub(crate) use crate::of_role::Agent;
 use crate::support::Syncer;
-use crate::support::story::SOON;
-
-/// A running `edge-syncer init`. Dropping it kills it; when the test is failing, its log is printed and kept.
-pub(crate) struct Agent(pub(crate) Syncer);
 
 impl Agent {
     /// Starts it for a config workspace. It opens no port unless a flag says so.
@@ -23,34 +19,13 @@ impl Agent {
 
     /// Starts it with exactly these flags.
     pub(crate) fn start_raw(args: &[&str]) -> Self {
-        let args = [&["init"], args].concat();
-        Self(Syncer::start_program(&Syncer::program_with_init(), &args, &[]))
+        Self::of_role("init", args)
     }
 
     /// Starts it by the name of the Go agent, with exactly these flags.
     pub(crate) fn start_by_name(folder: &Path, args: &[&str]) -> Self {
         let link = folder.join("init-agent");
-        std::os::unix::fs::symlink(Syncer::program_with_init(), &link).expect("a link can be made");
+        std::os::unix::fs::symlink(Syncer::program_with("init"), &link).expect("a link can be made");
         Self(Syncer::start_program(&link, args, &[]))
-    }
-
-    /// Waits until one of its lines has all of these words.
-    pub(crate) async fn says(&mut self, words: &[&str]) {
-        crate::support::eventually(&format!("it says {words:?}"), SOON, async || {
-            let log = self.0.log();
-            let mut lines = log.lines();
-            lines
-                .any(|line| words.iter().all(|word| line.contains(word)))
-                .then_some(())
-                .ok_or("it does not")
-        })
-        .await;
-    }
-
-    /// Asks it to end, and checks that it does, well and soon.
-    pub(crate) async fn ends_well(&mut self) {
-        let (status, took) = self.0.terminate().await;
-        assert_eq!(status.code(), Some(0));
-        assert!(took < Duration::from_secs(20), "it took {took:?}");
     }
 }

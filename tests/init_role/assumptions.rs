@@ -1,97 +1,16 @@
 //! What the scenarios and the simulated kcp take for granted of a real one; both have to pass.
 
-use bytes::Bytes;
-use http::{Method, Request};
-use http_body_util::BodyExt as _;
-use kube::client::Body;
+use http::Method;
 use serde_json::{Value, json};
 
 use crate::objects::widgets;
 use crate::stage::{Stage, Which};
-use crate::support::objects::{JSON, JSON_PATCH, MERGE_PATCH};
+use crate::support::objects::{JSON_PATCH, MERGE_PATCH};
 use crate::support::process::complain;
 use crate::support::story::SOON;
 use crate::support::{Objects, eventually};
+use crate::wire::{get, post, send};
 use crate::world::{World, create};
-
-/// An answer as it is on the wire.
-#[derive(Debug)]
-struct Answer {
-    code: u16,
-    is_json: bool,
-    text: String,
-}
-
-impl Answer {
-    fn body(&self) -> Value {
-        serde_json::from_str(&self.text).unwrap_or_default()
-    }
-
-    #[track_caller]
-    fn is(self, code: u16) -> Value {
-        assert_eq!(self.code, code, "{}", self.text);
-        self.body()
-    }
-
-    /// Checks that it is a `Status` of this code and reason.
-    #[track_caller]
-    fn fails(self, code: u16, reason: &str) -> Value {
-        let body = self.is(code);
-        assert_eq!(
-            (&body["kind"], &body["reason"]),
-            (&json!("Status"), &json!(reason)),
-            "{body}"
-        );
-        body
-    }
-
-    /// Checks that it is plain text of this code, with these words.
-    #[track_caller]
-    fn says(self, code: u16, words: &str) {
-        assert!(
-            self.code == code && !self.is_json && self.text.contains(words),
-            "{self:?}"
-        );
-    }
-
-    /// Checks that it is what is said of a type that is not served: text, or a `Status` without details of an object.
-    #[track_caller]
-    fn says_not_served(self) {
-        assert!(self.code == 404 && self.body()["details"]["kind"].is_null(), "{self:?}");
-    }
-}
-
-const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
-
-async fn send(at: &Objects, method: Method, path: &str, content_type: &str, body: &Value) -> Answer {
-    let text = if body.is_null() {
-        String::new()
-    } else {
-        body.to_string()
-    };
-    let request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header("content-type", content_type)
-        .header("accept", DISCOVERY)
-        .body(Body::from(text.into_bytes()))
-        .expect("paths of tests are valid");
-    let response = at.client().send(request).await.expect("it answers");
-    let code = response.status().as_u16();
-    let of_type = response.headers().get("content-type").cloned();
-    let is_json = of_type.is_some_and(|of_type| of_type.as_bytes().starts_with(b"application/json"));
-    let bytes: Bytes = response.into_body().collect().await.expect("it answers").to_bytes();
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    Answer { code, is_json, text }
-}
-
-async fn get(at: &Objects, path: &str) -> Answer {
-    send(at, Method::GET, path, JSON, &Value::Null).await
-}
-
-async fn post(at: &Objects, path: &str, body: &Value) -> Answer {
-    send(at, Method::POST, path, JSON, body).await
-}
 
 const LOGICAL: &str = "/apis/core.kcp.io/v1alpha1/logicalclusters";
 

@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 
 use crate::agent::Agent;
 use crate::objects::{FACTS, has_facts};
@@ -13,6 +11,7 @@ use crate::stage::{Stage, Which};
 use crate::support::objects::namespace;
 use crate::support::story::{SOON, becomes};
 use crate::support::{eventually, free_port};
+use crate::wire::fetch;
 use crate::world::{World, create};
 
 const LEASES: &str = "coordination.k8s.io/v1";
@@ -82,18 +81,6 @@ pub(crate) async fn a_server_that_restarts_finds_the_agent_alive(which: Which) {
     has_facts(&world, &inside, "after").await;
     assert!(agent.0.is_running());
     agent.ends_well().await;
-}
-
-/// The status code and the body of a GET.
-async fn fetch(port: u16, path: &str) -> Result<(u16, String), String> {
-    let said = |error: std::io::Error| error.to_string();
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.map_err(said)?;
-    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.map_err(said)?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text).await.map_err(said)?;
-    let code = text.split(' ').nth(1).and_then(|code| code.parse().ok());
-    Ok((code.ok_or("it is no HTTP")?, text))
 }
 
 /// The ports at which a process listens.

@@ -24,7 +24,7 @@ const READY: Duration = Duration::from_secs(300);
 const DONE: Duration = Duration::from_secs(120);
 
 /// How many users a kcp knows besides its administrator: `agent-0` and so on, whose tokens are their names.
-pub const AGENTS: usize = 100;
+pub const AGENTS: usize = 200;
 /// Where it logs who asks for what.
 const AUDIT_LOG: &str = "audit.log";
 

@@ -55,13 +55,15 @@ impl Syncer {
             .into()
     }
 
-    /// A binary with the role `init`: `EDGE_SYNCER_INIT_BIN` if it is set, otherwise the one that Cargo has built for this
-    /// test. The release binary that `EDGE_SYNCER_BIN` mostly names has not the role.
-    #[cfg(feature = "init")]
-    pub fn program_with_init() -> PathBuf {
-        std::env::var_os("EDGE_SYNCER_INIT_BIN")
+    /// A binary with this role of a provider: what `EDGE_SYNCER_INIT_BIN` or `EDGE_SYNCER_PUBLISH_BIN` names if that is set,
+    /// otherwise the one that Cargo has built for this test. The release binary that `EDGE_SYNCER_BIN` mostly names has
+    /// not the role.
+    #[cfg(any(feature = "init", feature = "publish"))]
+    pub fn program_with(role: &str) -> PathBuf {
+        let variable = format!("EDGE_SYNCER_{}_BIN", role.to_uppercase());
+        std::env::var_os(&variable)
             .or_else(|| option_env!("CARGO_BIN_EXE_edge-syncer").map(Into::into))
-            .expect("EDGE_SYNCER_INIT_BIN is set to the path of a binary with init")
+            .unwrap_or_else(|| panic!("{variable} is set to the path of a binary with the role"))
             .into()
     }
 

@@ -133,26 +133,6 @@ impl Agent {
         }
     }
 
-    /// Something that was worked on is done.
-    pub(super) fn is_done(&mut self, key: &Key, done: Done<Side>) {
-        let workspace = driver::queue::QueueKey::lot(key);
-        if let Some(running) = self.at_once.get_mut(&workspace) {
-            *running -= 1;
-            if *running == 0 {
-                self.at_once.remove(&workspace);
-            }
-        }
-        self.taken -= 1;
-        let jitter = self.random.f64();
-        self.queue.done(key, done, self.now, jitter);
-        // Its rules, or its workspace, may have gone meanwhile.
-        if let Key::Object(primary) = key
-            && !self.objects.has(primary)
-        {
-            self.queue.remove_where(|other| other == key);
-        }
-    }
-
     fn is_cleared(&mut self, name: &Rc<str>, result: Result<Cleared, Stop>) {
         let result = result.map(|cleared| {
             namespaces::report(name, &cleared);

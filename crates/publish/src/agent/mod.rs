@@ -251,6 +251,26 @@ impl Agent {
         });
     }
 
+    /// Something that was worked on is done.
+    fn is_done(&mut self, key: &Key, done: Done<Side>) {
+        let workspace = driver::queue::QueueKey::lot(key);
+        if let Some(running) = self.at_once.get_mut(&workspace) {
+            *running -= 1;
+            if *running == 0 {
+                self.at_once.remove(&workspace);
+            }
+        }
+        self.taken -= 1;
+        let jitter = self.random.f64();
+        self.queue.done(key, done, self.now, jitter);
+        // Its rules, or its workspace, may have gone meanwhile.
+        if let Key::Object(primary) = key
+            && !self.objects.has(primary)
+        {
+            self.queue.remove_where(|other| other == key);
+        }
+    }
+
     /// An Event about a PublishedResource.
     fn record_here(&mut self, record: Option<Record>) {
         if let Some(record) = record {

@@ -30,8 +30,15 @@ impl Pass<'_> {
         }
         // One that was never seen before has no copy: nobody has to search for it.
         let copy = if is_known { self.find_copy().await? } else { None };
-        // What they are called is known as long as there is a copy.
-        let has_related = copy.is_some() && self.route.resource.related.iter().any(Related::ends_with_primary);
+        // Somebody else may have deleted the copy: then what they are called follows from what it would be. Where that cannot
+        // be said, there has never been one.
+        let ends_with_it = self.route.resource.related.iter().any(Related::ends_with_primary);
+        let planned = if ends_with_it && is_ending && copy.is_none() {
+            self.plan(&object).ok().map(|(_, _, planned)| planned)
+        } else {
+            None
+        };
+        let has_related = ends_with_it && (copy.is_some() || planned.is_some());
         let next = lifecycle::next(&Pair {
             object: &object,
             copy: copy.as_ref(),
@@ -56,6 +63,17 @@ impl Pass<'_> {
                     self.delete_copy(&object, &copy).await
                 } else {
                     // Their end is no news to anybody.
+                    Ok(Settled::Later)
+                }
+            }
+            (Next::CleanUpRelated, None) => {
+                let is_gone = match planned {
+                    Some(planned) => self.clean_up(&object, &planned).await?,
+                    None => true,
+                };
+                if is_gone {
+                    self.release(&object).await
+                } else {
                     Ok(Settled::Later)
                 }
             }

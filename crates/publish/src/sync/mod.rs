@@ -165,8 +165,8 @@ impl Pass<'_> {
         match self.shard.get(self.route.remote(), name, Content::Full).await {
             Ok(object) => parsed(&object).map(Some).map_err(stop),
             Err(error) if error.proves_absent(&name.name) => Ok(None),
-            // The workspace does not have the type any more.
-            Err(error) if error.is_type_not_served() => Ok(None),
+            // Also where the workspace does not serve the type: it may serve it late, and one that has unbound the export is
+            // left when its binding goes.
             Err(error) => Err(stop(error)),
         }
     }

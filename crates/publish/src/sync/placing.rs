@@ -16,14 +16,7 @@ use crate::trouble::Stop;
 impl Pass<'_> {
     /// Creates the copy.
     pub(super) async fn place(&self, object: &Value) -> Result<Settled, Stop> {
-        let local = self.route.local();
-        let name = self.copy_name(object)?;
-        let at = ObjectName::new(&name.namespace, &name.name);
-        let (api_version, kind) = (local.api_version(), local.kind.clone());
-        let planned = copy::create(object, &self.terms(), &self.key, &api_version, &kind, &name);
-        // Mutations see the copy that would be, as long as there is none.
-        let wanted = self.mutated(object, &planned)?;
-        let planned = copy::create(&wanted, &self.terms(), &self.key, &api_version, &kind, &name);
+        let (at, wanted, planned) = self.plan(object)?;
         let created = self.create(&at, &planned).await?;
         let Some(created) = created else {
             return self.adopt(object, &wanted, &at).await;
@@ -33,6 +26,19 @@ impl Pass<'_> {
         self.record(object, "ObjectPlaced", "Object has been placed.");
         self.relate(object, &planned).await?;
         Ok(Settled::Done(hash_of(&kept), copied(&created)))
+    }
+
+    /// Where the copy would be, what is wanted there, and the whole of it.
+    pub(super) fn plan(&self, object: &Value) -> Result<(ObjectName, Value, Value), Stop> {
+        let local = self.route.local();
+        let name = self.copy_name(object)?;
+        let at = ObjectName::new(&name.namespace, &name.name);
+        let (api_version, kind) = (local.api_version(), local.kind.clone());
+        let planned = copy::create(object, &self.terms(), &self.key, &api_version, &kind, &name);
+        // Mutations see the copy that would be, as long as there is none.
+        let wanted = self.mutated(object, &planned)?;
+        let planned = copy::create(&wanted, &self.terms(), &self.key, &api_version, &kind, &name);
+        Ok((at, wanted, planned))
     }
 
     fn copy_name(&self, object: &Value) -> Result<CopyName, Stop> {

@@ -107,6 +107,10 @@ impl Pass<'_> {
         };
         if related.origin == Origin::Kcp {
             if lifecycle::is_in_deletion(&source) {
+                // Whoever has taken our finalizer off takes care of it.
+                if !lifecycle::has_finalizer(&source) {
+                    return Ok(false);
+                }
                 let is_over = self.end_related_of(&source, ends, pair).await?;
                 let waits = !is_over || self.is_shared(origin, from);
                 self.waits.set(self.waits.get() || waits);
@@ -236,7 +240,13 @@ impl Pass<'_> {
     /// The object at the other end goes, and then our finalizer at the origin. True if both are gone, or stay since another
     /// primary has them.
     async fn end_related(&self, ends: &[End<'_>; 2], pair @ (from, to): &Pair) -> Result<bool, Stop> {
-        match ends[0].get(from).await? {
+        let source = ends[0].get(from).await?;
+        // Names come from both sides: one that was never synced is somebody else's, whatever names it.
+        let is_marked = source.as_ref().is_some_and(lifecycle::has_finalizer);
+        if !is_marked && self.states(&ends[0], from).read().await?.is_none() {
+            return Ok(true);
+        }
+        match source {
             Some(source) => self.end_related_of(&source, ends, pair).await,
             None if self.is_shared(&ends[1], to) => Ok(true),
             None => self.delete_related(&ends[1], to).await,

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use http::{HeaderMap, Method};
 use serde_json::{Value, json};
 
+use super::exports::Shown;
+
 /// What a request is for, below the URL of a workspace.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Request {
@@ -12,6 +14,8 @@ pub(crate) struct Request {
     pub(crate) verb: &'static str,
     /// Without what names the workspace.
     pub(crate) path: String,
+    /// With that.
+    pub(crate) whole: String,
     pub(crate) group: String,
     pub(crate) version: String,
     /// The plural; empty if the request is for no resource.
@@ -135,19 +139,23 @@ pub(crate) enum Answer {
     /// JSON of another type than `application/json`.
     Typed(&'static str, Value),
     Text(u16, String),
-    Watch(Watch),
+    Watch(Box<Watch>),
 }
 
 /// What a watch is of.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     pub(crate) scope: Scope,
+    /// The kind of the objects.
+    pub(crate) kind: String,
     /// The version after which changes are given.
     pub(crate) since: u64,
     /// What is there is given first, as additions.
     pub(crate) initial: bool,
     pub(crate) bookmarks: bool,
     pub(crate) seconds: Option<u64>,
+    /// It is open, and gives nothing.
+    pub(crate) deaf: bool,
 }
 
 /// Which objects a list or a watch is of.
@@ -163,6 +171,8 @@ pub(crate) struct Scope {
     pub(crate) fields: String,
     /// Only clusters that wait for this initializer, in this shard.
     pub(crate) waits_for: Option<(String, Option<usize>)>,
+    /// Only what the virtual workspace of an export shows, in this shard.
+    pub(crate) through: Option<(Shown, Option<usize>)>,
 }
 
 /// A `Status`.

@@ -13,7 +13,7 @@ pub(crate) struct Kind {
     pub(crate) resource: String,
     pub(crate) name: String,
     pub(crate) namespaced: bool,
-    /// Its objects have a status of its own.
+    /// Its status is a subresource.
     pub(crate) has_status: bool,
     /// Since when discovery lists it; and since when requests are answered, which is a little later.
     pub(crate) listed: Option<Instant>,
@@ -48,13 +48,14 @@ impl Kind {
 
 /// Whether a definition says that objects have a status of its own.
 pub(crate) fn has_status(spec: &Value) -> bool {
-    spec["versions"][0]["subresources"]["status"].is_object()
+    let mut versions = spec["versions"].as_array().into_iter().flatten();
+    versions.any(|version| version["subresources"]["status"].is_object())
 }
 
 const KCP: [&str; 2] = ["v1alpha1", "v1alpha2"];
 
 /// Those of every workspace.
-const ALWAYS: [(&str, &[&str], &str, &str, bool); 19] = [
+const ALWAYS: [(&str, &[&str], &str, &str, bool); 20] = [
     ("", &["v1"], "namespaces", "Namespace", false),
     ("", &["v1"], "configmaps", "ConfigMap", true),
     ("", &["v1"], "secrets", "Secret", true),
@@ -103,6 +104,13 @@ const ALWAYS: [(&str, &[&str], &str, &str, bool); 19] = [
     (
         "apis.kcp.io",
         &["v1alpha1"],
+        "apiexportendpointslices",
+        "APIExportEndpointSlice",
+        false,
+    ),
+    (
+        "apis.kcp.io",
+        &["v1alpha1"],
         "apiresourceschemas",
         "APIResourceSchema",
         false,
@@ -126,7 +134,7 @@ pub(crate) fn always() -> Vec<Kind> {
         resource: (*resource).to_owned(),
         name: (*kind).to_owned(),
         namespaced: *namespaced,
-        has_status: true,
+        has_status: group.ends_with(".kcp.io"),
         listed: None,
         served: None,
     });
@@ -147,13 +155,26 @@ const VERBS: [&str; 8] = [
 /// How the content type of the aggregated form is.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-fn entry(kind: &Kind) -> Value {
-    json!({"name": kind.resource, "singularName": kind.name.to_lowercase(), "namespaced": kind.namespaced,
-        "kind": kind.name, "verbs": VERBS})
+fn entries(kind: &Kind) -> Vec<Value> {
+    let entry = json!({"name": kind.resource, "singularName": kind.name.to_lowercase(), "namespaced": kind.namespaced,
+        "kind": kind.name, "verbs": VERBS});
+    let mut status = entry.clone();
+    status["name"] = json!(format!("{}/status", kind.resource));
+    status["verbs"] = json!(["get", "patch", "update"]);
+    if kind.has_status {
+        vec![entry, status]
+    } else {
+        vec![entry]
+    }
 }
 
 fn aggregated_entry(kind: &Kind, version: &str) -> Value {
-    json!({"resource": kind.resource, "singularResource": kind.name.to_lowercase(), "verbs": VERBS,
+    let subresources = if kind.has_status {
+        json!([{"subresource": "status", "verbs": ["get", "patch", "update"]}])
+    } else {
+        json!([])
+    };
+    json!({"subresources": subresources, "resource": kind.resource, "singularResource": kind.name.to_lowercase(), "verbs": VERBS,
         "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
         "responseKind": {"group": kind.group, "version": version, "kind": kind.name}})
 }
@@ -212,7 +233,7 @@ pub(crate) fn discovery(kinds: &[&Kind], path: &str, accept: &str, aggregates: &
         let of_version = kinds
             .iter()
             .filter(|kind| kind.group == group && kind.versions.iter().any(|one| one == version));
-        let found: Vec<Value> = of_version.map(|kind| entry(kind)).collect();
+        let found: Vec<Value> = of_version.flat_map(|kind| entries(kind)).collect();
         let version = if group.is_empty() {
             version.to_owned()
         } else {

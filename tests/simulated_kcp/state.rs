@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::exports::Shown;
 use super::faults::Faults;
 use super::kinds::{Kind, always};
 use super::request::Scope;
@@ -94,6 +95,8 @@ pub(crate) struct Times {
     pub(crate) refused: Duration,
     /// How often watches give bookmarks.
     pub(crate) bookmarks: Duration,
+    /// Until the virtual workspace of an export serves a type that its discovery lists.
+    pub(crate) exported: Duration,
 }
 
 impl Default for Times {
@@ -106,6 +109,7 @@ impl Default for Times {
             served: millis(500),
             refused: millis(1_000),
             bookmarks: millis(1_000),
+            exported: millis(700),
         }
     }
 }
@@ -126,6 +130,12 @@ pub(crate) struct State {
     pub(crate) open: Vec<(String, Weak<()>)>,
     /// Who may not initialize which type, and until when that is remembered.
     pub(crate) refused: HashMap<(String, String), Instant>,
+    /// The export that a workspace has a type of, by id, group and plural: the id of its workspace, and its name.
+    pub(crate) bound: BTreeMap<(String, String, String), (String, String)>,
+    /// Since when the virtual workspace of an export serves a type, by those of the export and of the type.
+    pub(crate) exported: BTreeMap<[String; 4], Instant>,
+    /// Watches that were opened before this number was raised end.
+    pub(crate) watches_cut: u64,
     /// The URLs of the shards.
     pub(crate) shards: Vec<String>,
     pub(crate) next: usize,
@@ -144,6 +154,9 @@ impl State {
             audit: Vec::new(),
             open: Vec::new(),
             refused: HashMap::new(),
+            bound: BTreeMap::new(),
+            exported: BTreeMap::new(),
+            watches_cut: 0,
             shards,
             next: 0,
         };
@@ -233,9 +246,23 @@ impl State {
         }
         let items = found.iter().filter(|((id, key), object)| {
             let shard = self.clusters.get(*id).map_or(0, |cluster| cluster.shard);
-            scope.holds(id, shard, key, object)
+            scope.holds(id, shard, key, object) && self.shows(scope, id, shard, key, object)
         });
         (items.map(|(_, object)| scope.shown(object)).collect(), version)
+    }
+
+    /// Whether the virtual workspace of an export, if it is about one, shows an object.
+    fn shows(&self, scope: &Scope, id: &str, shard: usize, key: &Key, object: &Value) -> bool {
+        let Some((shown, of_shard)) = &scope.through else {
+            return true;
+        };
+        let of_type = (id.to_owned(), key.0.clone(), key.1.clone());
+        of_shard.is_none_or(|of_shard| of_shard == shard)
+            && match shown {
+                Shown::Bindings(export) => super::exports::bound_by(self, object).as_ref() == Some(export),
+                Shown::Exported(export) => self.bound.get(&of_type) == Some(export),
+                Shown::Claimed(label) => object["metadata"]["labels"][label].is_string(),
+            }
     }
 
     /// The lines that a watch gives after a version.
@@ -244,9 +271,9 @@ impl State {
         let events = self.log[first..].iter().filter_map(|change| {
             let holds = |object: &Option<Arc<Value>>| {
                 let object = object.as_ref()?;
-                scope
-                    .holds(&change.cluster, change.shard, &change.key, object)
-                    .then(|| scope.shown(object))
+                let (id, shard, key) = (&change.cluster, change.shard, &change.key);
+                let holds = scope.holds(id, shard, key, object) && self.shows(scope, id, shard, key, object);
+                holds.then(|| scope.shown(object))
             };
             let (what, mut object) = match (holds(&change.before), holds(&change.after)) {
                 (None, None) => return None,

@@ -13,7 +13,7 @@ use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, timeout_at};
 
 use super::request::Watch;
-use super::{State, kinds, lock};
+use super::{State, lock};
 
 /// An open watch.
 pub(crate) struct Following {
@@ -27,6 +27,8 @@ pub(crate) struct Following {
     /// When it gave a bookmark last.
     marked: Instant,
     end: Instant,
+    /// How often watches had been cut when it began.
+    cut: u64,
     /// Held only for the server to see that it is open.
     _open: Arc<()>,
 }
@@ -34,10 +36,14 @@ pub(crate) struct Following {
 impl Following {
     pub(crate) fn begin(state: &Arc<Mutex<State>>, watch: Watch, path: &str) -> Self {
         let (open, now) = (Arc::new(()), Instant::now());
-        let ((text, since), changed) = {
+        let ((text, since), changed, cut) = {
             let mut state = lock(state);
             state.open.push((path.to_owned(), Arc::downgrade(&open)));
-            (first_lines(&state, &watch), state.changed.subscribe())
+            (
+                first_lines(&state, &watch),
+                state.changed.subscribe(),
+                state.watches_cut,
+            )
         };
         Self {
             state: Arc::clone(state),
@@ -47,6 +53,7 @@ impl Following {
             text,
             changed,
             marked: now,
+            cut,
             _open: open,
         }
     }
@@ -62,17 +69,17 @@ impl Following {
         loop {
             self.changed.borrow_and_update();
             let every = self.collect();
-            if self.watch.bookmarks && self.marked.elapsed() >= every {
+            if self.watch.bookmarks && !self.watch.deaf && self.marked.elapsed() >= every {
                 self.text += &bookmark(&self.watch, self.since, &Value::Null);
                 self.marked = Instant::now();
             }
             if !self.text.is_empty() {
                 return Some(Bytes::from(std::mem::take(&mut self.text)));
             }
-            if Instant::now() >= self.end {
+            if Instant::now() >= self.end || lock(&self.state).watches_cut > self.cut {
                 return None;
             }
-            let wake = if self.watch.bookmarks {
+            let wake = if self.watch.bookmarks && !self.watch.deaf {
                 self.end.min(self.marked + every)
             } else {
                 self.end
@@ -85,6 +92,9 @@ impl Following {
     /// Adds what has changed, and gives how often bookmarks are due.
     fn collect(&mut self) -> Duration {
         let state = lock(&self.state);
+        if self.watch.deaf {
+            return state.times.bookmarks;
+        }
         for event in state.events(&self.watch.scope, self.since) {
             self.text += &line(&event);
         }
@@ -99,7 +109,7 @@ fn line(value: &Value) -> String {
 
 /// What a watch gives at first, and after which version it goes on.
 fn first_lines(state: &State, watch: &Watch) -> (String, u64) {
-    if !watch.initial {
+    if !watch.initial || watch.deaf {
         return (String::new(), watch.since);
     }
     let (items, version) = state.list(&watch.scope);
@@ -116,9 +126,6 @@ fn first_lines(state: &State, watch: &Watch) -> (String, u64) {
 
 fn bookmark(watch: &Watch, version: u64, annotations: &Value) -> String {
     let of = &watch.scope;
-    let kind = kinds::always()
-        .into_iter()
-        .find(|kind| kind.resource == of.resource && kind.group == of.group);
     let mut metadata = json!({"resourceVersion": version.to_string(), "creationTimestamp": null});
     if !annotations.is_null() {
         metadata["annotations"] = annotations.clone();
@@ -128,15 +135,5 @@ fn bookmark(watch: &Watch, version: u64, annotations: &Value) -> String {
     } else {
         format!("{}/{}", of.group, of.version)
     };
-    let kind = kind.map_or_else(|| kind_of(&of.resource), |kind| kind.name);
-    line(&json!({"type": "BOOKMARK", "object": {"apiVersion": api_version, "kind": kind, "metadata": metadata}}))
-}
-
-/// The kinds that tests define and agents watch.
-fn kind_of(resource: &str) -> String {
-    match resource {
-        "inittargets" => "InitTarget".to_owned(),
-        "inittemplates" => "InitTemplate".to_owned(),
-        other => other.to_owned(),
-    }
+    line(&json!({"type": "BOOKMARK", "object": {"apiVersion": api_version, "kind": watch.kind, "metadata": metadata}}))
 }

@@ -31,9 +31,15 @@ fn allows(rule: &Value, request: &Request) -> bool {
         format!("{}/{}", request.resource, request.subresource)
     };
     let names = rule["resourceNames"].as_array().filter(|names| !names.is_empty());
+    // What lists or watches one object is allowed as what reads that.
+    let selected = request
+        .query
+        .get("fieldSelector")
+        .and_then(|fields| fields.strip_prefix("metadata.name="));
+    let wanted = selected.filter(|_| request.name.is_empty()).unwrap_or(&request.name);
     has(&rule["apiGroups"], &request.group)
         && has(&rule["resources"], &resource)
-        && names.is_none_or(|names| names.iter().any(|name| *name == *request.name))
+        && names.is_none_or(|names| names.iter().any(|name| *name == *wanted))
 }
 
 /// Whether rules allow a request.

@@ -1,8 +1,9 @@
 //! A kcp that is simulated: an HTTPS server in a thread of the test process, with what a real kcp has of workspaces, types,
-//! the virtual workspace of an initializer, discovery, RBAC and an audit log; and with faults.
+//! the virtual workspaces of initializers and exports, discovery, RBAC and an audit log; and with faults.
 //!
 //! What it takes for granted of a real kcp is in `tests/init_role/assumptions.rs`, which both have to pass.
 
+mod exports;
 mod faults;
 mod initializing;
 mod kinds;
@@ -18,7 +19,7 @@ mod workspaces;
     unreachable_pub,
     reason = "it is shared with the simulation of the syncer's servers"
 )]
-#[path = "../../sim/patch.rs"]
+#[path = "../sim/patch.rs"]
 mod patch;
 
 use std::convert::Infallible;
@@ -42,12 +43,14 @@ use tokio::task::JoinSet;
 use tokio::time::{interval, sleep};
 use tokio_rustls::TlsAcceptor;
 
-pub(crate) use faults::Refusal;
+#[allow(unused_imports, reason = "not every file of tests asks for faults")]
+pub(crate) use faults::{Chaos, Refusal};
 pub(crate) use rights::ADMIN;
 pub(crate) use state::State;
 
 use crate::support::AuditEvent;
 use crate::support::certs::Authority;
+use faults::Fate;
 use request::{Answer, Request, not_served, status};
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -225,12 +228,21 @@ async fn respond(state: &Arc<Mutex<State>>, shard: usize, request: http::Request
     if user == ADMIN && !acts_as.is_empty() {
         user = acts_as;
     }
-    let base = Request::new(query, &head.headers, &body, user.clone());
+    let mut base = Request::new(query, &head.headers, &body, user.clone());
     let path = request::decoded(path);
-    let (verb, answer) = if user.is_empty() {
-        ("get", status(401, "Unauthorized", "Unauthorized"))
-    } else {
-        route(&mut lock(state), shard, &path, &base, &head.method)
+    base.whole.clone_from(&path);
+    let fate = lock(state).faults.fate(&user);
+    if let Fate::Late(millis) = fate {
+        sleep(Duration::from_millis(millis)).await;
+    }
+    let (verb, answer) = match fate {
+        _ if user.is_empty() => ("get", status(401, "Unauthorized", "Unauthorized")),
+        Fate::Refused(code) => ("get", faults::failure(code)),
+        _ => route(&mut lock(state), shard, &path, &base, &head.method),
+    };
+    let answer = match fate {
+        Fate::Lost(code) => faults::failure(code),
+        _ => answer,
     };
     let code = match &answer {
         Answer::Json(code, _) | Answer::Text(code, _) => *code,
@@ -277,11 +289,27 @@ fn route(state: &mut State, shard: usize, path: &str, base: &Request, method: &h
             initializing::answer(state, of_shard, &initializer, &what, &request),
         );
     }
-    // An export's virtual workspace shows what is in the workspace itself.
-    let clusters = path
-        .strip_prefix("/services/apiexport/")
-        .and_then(|rest| rest.split_once("/clusters/"));
-    let below = path.strip_prefix("/clusters/").or(clusters.map(|(_, rest)| rest));
+    if let Some(rest) = path.strip_prefix("/services/apiexport/") {
+        let (id, rest) = split(rest);
+        let (export, rest) = split(rest.trim_start_matches('/'));
+        let Some(rest) = rest.strip_prefix("/clusters/") else {
+            return ("get", not_served());
+        };
+        let (what, rest) = split(rest);
+        let request = base.below(&rest, method);
+        if state.faults.unserved.contains(&shard) {
+            return (request.verb, Answer::Text(503, "shard is not ready\n".to_owned()));
+        }
+        if let Some(answer) = state.faults.refuse(&request) {
+            return (request.verb, answer);
+        }
+        let of_shard = Some(shard).filter(|_| state.shards.len() > 1);
+        return (
+            request.verb,
+            exports::answer(state, of_shard, [&id, &export], &what, &request),
+        );
+    }
+    let below = path.strip_prefix("/clusters/");
     let (workspace, rest) = below.map_or_else(|| ("root".to_owned(), path.to_owned()), split);
     let request = base.below(&rest, method);
     if let Some(answer) = state.faults.refuse(&request) {
@@ -315,7 +343,7 @@ fn into_response(state: &Arc<Mutex<State>>, answer: Answer, path: &str) -> Respo
         Answer::Typed(of_type, value) => (200, of_type, value.to_string()),
         Answer::Text(code, text) => (code, "text/plain; charset=utf-8", text),
         Answer::Watch(watch) => {
-            let lines = stream::Following::begin(state, watch, path).lines();
+            let lines = stream::Following::begin(state, *watch, path).lines();
             let mut response = Response::new(StreamBody::new(lines).boxed_unsync());
             response.headers_mut().insert(CONTENT_TYPE, JSON);
             return response;

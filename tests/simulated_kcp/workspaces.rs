@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::exports;
 use super::kinds::Kind;
 use super::objects::random;
 use super::state::{Key, State, key, logical_key};
@@ -20,6 +21,8 @@ pub(crate) enum Step {
     Established(Key),
     /// A binding is done.
     BindingDone(Key),
+    /// A binding that is being deleted may be gone.
+    Unbind(Key),
     /// An initializer that was taken off is there again.
     Back(String),
 }
@@ -52,7 +55,12 @@ pub(crate) fn created(state: &mut State, id: &str, key: &Key, user: &str) {
         "workspaces" => new_workspace(state, id, key, user),
         "workspacetypes" => new_type(state, id, key),
         "customresourcedefinitions" => new_definition(state, id, key),
-        "apibindings" => later(state, id, state.times.bound, Step::BindingDone(key.clone())),
+        "apibindings" => {
+            exports::new_binding(state, id, key);
+            later(state, id, state.times.bound, Step::BindingDone(key.clone()));
+        }
+        "apiexports" => exports::new_export(state, id, &key.3),
+        "apiexportendpointslices" => exports::endpoints(state),
         _ => {}
     }
 }
@@ -70,6 +78,14 @@ pub(crate) fn changed(state: &mut State, id: &str, key: &Key) {
     match key.1.as_str() {
         "logicalclusters" => settle(state, id),
         "customresourcedefinitions" => redefine(state, id, key),
+        "apiexports" => exports::export_changed(state, id, &key.3),
+        "apibindings" => {
+            exports::label_all(state, id);
+            let binding = state.clusters[id].get(key);
+            if binding.is_some_and(|binding| !binding["metadata"]["deletionTimestamp"].is_null()) {
+                later(state, id, state.times.scheduled, Step::Unbind(key.clone()));
+            }
+        }
         _ => {}
     }
 }
@@ -242,7 +258,9 @@ fn take(state: &mut State, id: &str, step: Step) {
         }
         Step::Bound(exports) => {
             for (path, name) in exports {
-                serve(state, id, &path, &name);
+                if let Some(provider) = state.id_of(&path) {
+                    exports::bind(state, id, &(provider, name));
+                }
             }
             take_off(state, id, BINDINGS);
         }
@@ -263,43 +281,12 @@ fn take(state: &mut State, id: &str, step: Step) {
             });
             settle(state, id);
         }
-        Step::BindingDone(at) => {
-            let found = state.clusters.get(id).and_then(|cluster| cluster.get(&at));
-            let export = found
-                .map(|object| object["spec"]["reference"]["export"].clone())
-                .unwrap_or_default();
-            serve(state, id, &text(&export["path"]), &text(&export["name"]));
-            state.edit(id, &at, |object| {
-                object["status"] = json!({"phase": "Bound", "conditions": [{"type": "Ready", "status": "True"}]});
-            });
+        Step::BindingDone(at) => exports::binding_done(state, id, &at),
+        Step::Unbind(at) => {
+            if !exports::unbind(state, id, &at) {
+                later(state, id, state.times.scheduled, Step::Unbind(at));
+            }
         }
-    }
-}
-
-/// Serves what an export offers in a workspace.
-fn serve(state: &mut State, id: &str, path: &str, name: &str) {
-    let Some(provider) = state.id_of(path) else {
-        return;
-    };
-    let provider = &state.clusters[&provider];
-    let Some(export) = provider.get(&key("apis.kcp.io", "apiexports", "", name)) else {
-        return;
-    };
-    let spec = &export["spec"];
-    let named = spec["latestResourceSchemas"].as_array().into_iter().flatten();
-    let listed = spec["resources"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|one| &one["schema"]);
-    let now = Instant::now();
-    let kinds = named.chain(listed).filter_map(|schema| {
-        let schema = provider.get(&key("apis.kcp.io", "apiresourceschemas", "", schema.as_str()?))?;
-        Some(Kind::defined(&schema["spec"], now, now))
-    });
-    let kinds: Vec<Kind> = kinds.collect();
-    if let Some(cluster) = state.clusters.get_mut(id) {
-        cluster.kinds.extend(kinds);
     }
 }
 

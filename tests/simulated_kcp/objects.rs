@@ -57,6 +57,7 @@ pub(crate) fn scope(request: &Request, cluster: Option<String>) -> Scope {
         labels: query("labelSelector"),
         fields,
         waits_for: None,
+        through: None,
     }
 }
 
@@ -76,13 +77,15 @@ pub(crate) fn listed(state: &State, kind: &Kind, request: &Request, scope: Scope
     if since.is_some_and(|since| since < state.compacted) {
         return status(410, "Expired", "too old resource version");
     }
-    Answer::Watch(Watch {
+    Answer::Watch(Box::new(Watch {
         scope,
+        kind: kind.name.clone(),
         initial: query("sendInitialEvents") == "true" || since.is_none(),
         since: since.unwrap_or(state.version),
         bookmarks: query("allowWatchBookmarks") == "true",
         seconds: query("timeoutSeconds").parse().ok(),
-    })
+        deaf: false,
+    }))
 }
 
 fn key_of(request: &Request, name: &str) -> Key {
@@ -167,6 +170,13 @@ fn create(state: &mut State, id: &str, kind: &Kind, request: &Request) -> Answer
     meta["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
     meta["generation"] = json!(1);
     meta["annotations"]["kcp.io/cluster"] = json!(id);
+    for field in ["resourceVersion", "deletionTimestamp"] {
+        meta.as_object_mut().expect("it is an object").remove(field);
+    }
+    if kind.has_status {
+        object.as_object_mut().expect("it is an object").remove("status");
+    }
+    super::exports::claim(state, id, &key, &mut object);
     let stored = state.put(id, &key, Some(object));
     workspaces::created(state, id, &key, &request.user);
     let stored = state.clusters[id]
@@ -199,7 +209,7 @@ pub(crate) fn not_patched(request: &Request, why: &str) -> Answer {
 }
 
 fn one(state: &mut State, id: &str, kind: &Kind, request: &Request) -> Answer {
-    if !request.subresource.is_empty() && !kind.has_status {
+    if request.subresource == "status" && !kind.has_status {
         return not_served();
     }
     let key = key_of(request, &request.name);
@@ -210,51 +220,133 @@ fn one(state: &mut State, id: &str, kind: &Kind, request: &Request) -> Answer {
         }
         return not_found(request, &request.name);
     };
-    let mut next = match request.verb {
-        "get" => return Answer::Json(200, shown(request, &before)),
-        "delete" => {
-            state.put(id, &key, None);
-            workspaces::deleted(state, id, &key, &before);
-            return Answer::Json(
-                200,
-                json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}),
-            );
-        }
-        "update" => request.body.clone(),
+    match request.verb {
+        "get" => Answer::Json(200, shown(request, &before)),
+        "delete" => delete(state, id, &key, request, before),
+        "update" => change(state, (id, &key, kind), request, &before, request.body.clone()),
         _ => {
             let mut next = before.clone();
             if let Err(why) = patched(request, &mut next) {
                 return not_patched(request, &why);
             }
-            next
+            change(state, (id, &key, kind), request, &before, next)
         }
-    };
-    let sent = &next["metadata"]["resourceVersion"];
-    if !sent.is_null() && *sent != before["metadata"]["resourceVersion"] {
-        let message = format!(
-            "Operation cannot be fulfilled on {} {:?}: the object has been modified; please apply your changes to the latest version and try again",
-            request.qualified(),
-            request.name
-        );
-        return status_of(
-            409,
-            "Conflict",
-            &message,
-            &request.group,
-            &request.resource,
-            &request.name,
-        );
     }
-    for field in ["uid", "creationTimestamp", "resourceVersion"] {
-        next["metadata"][field] = before["metadata"][field].clone();
+}
+
+fn conflict(request: &Request, why: &str) -> Answer {
+    let message = format!(
+        "Operation cannot be fulfilled on {} {:?}: {why}",
+        request.qualified(),
+        request.name
+    );
+    status_of(
+        409,
+        "Conflict",
+        &message,
+        &request.group,
+        &request.resource,
+        &request.name,
+    )
+}
+
+/// An object that has finalizers stays until they are gone.
+fn delete(state: &mut State, id: &str, key: &Key, request: &Request, before: Value) -> Answer {
+    let uid = &request.body["preconditions"]["uid"];
+    if !uid.is_null() && *uid != before["metadata"]["uid"] {
+        return conflict(request, "the UID in the precondition does not match the UID in record");
     }
-    if !request.subresource.is_empty() {
+    if ends(state, id, key, before) {
+        let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"});
+        return Answer::Json(200, done);
+    }
+    let left = state.clusters[id].get(key).cloned().unwrap_or_default();
+    Answer::Json(200, shown(request, &left))
+}
+
+/// Somebody has deleted an object. True if it is gone.
+pub(crate) fn ends(state: &mut State, id: &str, key: &Key, before: Value) -> bool {
+    let mut before = before;
+    if has_finalizers(&before) {
+        if before["metadata"]["deletionTimestamp"].is_null() {
+            before["metadata"]["deletionTimestamp"] = json!("2026-01-02T00:00:00Z");
+            state.put(id, key, Some(before));
+            workspaces::changed(state, id, key);
+        }
+        return false;
+    }
+    state.put(id, key, None);
+    workspaces::deleted(state, id, key, &before);
+    true
+}
+
+fn has_finalizers(object: &Value) -> bool {
+    object["metadata"]["finalizers"]
+        .as_array()
+        .is_some_and(|all| !all.is_empty())
+}
+
+/// Writes what somebody has made of an object.
+fn change(
+    state: &mut State,
+    (id, key, kind): (&str, &Key, &Kind),
+    request: &Request,
+    before: &Value,
+    mut next: Value,
+) -> Answer {
+    let sent = &next["metadata"];
+    if !sent["resourceVersion"].is_null() && sent["resourceVersion"] != before["metadata"]["resourceVersion"] {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        return conflict(request, why);
+    }
+    if !sent["uid"].is_null() && sent["uid"] != before["metadata"]["uid"] {
+        return conflict(request, "the UID in the precondition does not match the UID in record");
+    }
+    if request.subresource.is_empty() {
+        if kind.has_status {
+            next["status"] = before["status"].clone();
+        }
+    } else {
         let status = next["status"].take();
-        next = before;
+        next = before.clone();
         next["status"] = status;
     }
-    let stored = state.put(id, &key, Some(next));
-    workspaces::changed(state, id, &key);
+    if next["status"].is_null() {
+        next.as_object_mut().expect("it is an object").remove("status");
+    }
+    for field in [
+        "uid",
+        "creationTimestamp",
+        "resourceVersion",
+        "deletionTimestamp",
+        "generation",
+    ] {
+        let value = before["metadata"][field].clone();
+        let metadata = next["metadata"].as_object_mut().expect("it has metadata");
+        if value.is_null() {
+            metadata.remove(field);
+        } else {
+            metadata.insert(field.to_owned(), value);
+        }
+    }
+    next["metadata"]["annotations"]["kcp.io/cluster"] = json!(id);
+    if next["spec"] != before["spec"] {
+        let generation = before["metadata"]["generation"].as_u64().unwrap_or_default();
+        next["metadata"]["generation"] = json!(generation + 1);
+    }
+    super::exports::keep_claims(before, &mut next);
+    if !has_finalizers(&next) {
+        let metadata = next["metadata"].as_object_mut().expect("it has metadata");
+        metadata.remove("finalizers");
+    }
+    let is_over = next["metadata"]["deletionTimestamp"].is_string() && !has_finalizers(&next);
+    if is_over {
+        state.put(id, key, None);
+        workspaces::deleted(state, id, key, &next);
+        return Answer::Json(200, shown(request, &next));
+    }
+    let stored = state.put(id, key, Some(next));
+    workspaces::changed(state, id, key);
     Answer::Json(
         200,
         shown(request, &stored.map(|object| (*object).clone()).unwrap_or_default()),

@@ -1,0 +1,122 @@
+//! The role `publish`, as what it takes the place of is judged: each scenario runs the real binary between a real API server
+//! as service cluster and a simulated kcp, and a real one where there is one (`KCP_BIN`, or `kcp` in `PATH`).
+//!
+//! `EDGE_SYNCER_PUBLISH_BIN` names another binary to test. What simulation and tests take for granted of kcp is in
+//! `assumptions`, which both have to pass.
+
+#![expect(clippy::panic, reason = "in tests a failure is one")]
+
+mod support;
+
+#[path = "simulated_kcp/agent.rs"]
+mod of_role;
+#[allow(dead_code, reason = "the role init needs more of it")]
+#[path = "simulated_kcp/mod.rs"]
+mod simulated;
+#[allow(dead_code, reason = "the role init needs more of it")]
+#[path = "simulated_kcp/stage.rs"]
+mod stage;
+
+#[path = "publish_role/assumptions.rs"]
+mod assumptions;
+#[path = "publish_role/objects.rs"]
+mod objects;
+#[path = "publish_role/publishing.rs"]
+mod publishing;
+#[path = "publish_role/related.rs"]
+mod related;
+#[path = "publish_role/rules.rs"]
+mod rules;
+#[path = "publish_role/running.rs"]
+mod running;
+#[path = "publish_role/take_over.rs"]
+mod take_over;
+#[allow(dead_code, reason = "the role init needs more of it")]
+#[path = "simulated_kcp/wire.rs"]
+mod wire;
+#[path = "publish_role/world.rs"]
+mod world;
+
+/// Each scenario twice. What needs a kcp has `workspaces` in the name of its module: by that scripts/test tells it apart.
+macro_rules! scenarios {
+    ($($file:ident: $($name:ident)+;)+) => {
+        mod simulated_kcp {
+            $($(
+                #[tokio::test]
+                async fn $name() {
+                    crate::$file::$name(crate::stage::Which::Simulated).await;
+                }
+            )+)+
+        }
+
+        mod real_workspaces {
+            $($(
+                #[tokio::test]
+                #[ignore = "needs kcp: KCP_BIN, or kcp in PATH"]
+                async fn $name() {
+                    crate::$file::$name(crate::stage::Which::Real).await;
+                }
+            )+)+
+        }
+    };
+}
+
+scenarios! {
+    assumptions: kcp_does_what_is_assumed_of_it;
+    publishing:
+        a_type_is_published_and_objects_of_it_have_copies
+        a_type_that_changes_back_has_its_first_schema_again
+        the_flag_of_the_export_leads_to_its_slice_or_to_its_own_urls
+        a_slice_may_be_in_another_workspace_than_its_export
+        what_is_not_there_or_wrong_ends_the_agent_with_its_name
+        consumers_see_what_a_projection_makes_of_a_type
+        a_wrong_one_is_said_in_an_event_and_holds_up_no_other
+        a_built_in_type_is_published_in_another_group
+        what_others_have_put_into_the_export_stays
+        claims_are_added_as_syncing_needs_them
+        a_type_may_be_published_and_not_synced
+    ;
+    objects:
+        two_workspaces_may_have_objects_of_one_name
+        what_others_change_in_a_copy_stays_until_kcp_changes_it_too
+        a_status_goes_back
+        an_object_goes_after_its_copy
+        a_state_that_is_lost_is_made_again
+        a_copy_that_loses_its_marks_is_found_or_adopted
+        an_object_that_is_there_already_becomes_the_copy
+        a_type_without_a_status_subresource_is_no_trouble
+        objects_in_no_namespace_have_copies_too
+        a_consumer_sees_what_has_become_of_an_object_and_nothing_of_the_provider
+    ;
+    rules:
+        names_come_from_templates_or_the_old_form_and_stay
+        filters_say_what_has_copies_and_nothing_about_its_end
+        rules_change_what_is_copied_and_what_status_goes_back
+        paths_of_workspaces_are_known_where_that_is_asked_for
+        metadata_that_is_not_the_consumers_is_not_copied
+    ;
+    related:
+        a_secret_of_the_consumer_goes_to_the_copy_and_is_let_go_with_it
+        a_secret_of_the_provider_stays_with_the_consumer
+        a_secret_of_the_provider_is_cleaned_up_where_that_is_asked_for
+        related_objects_are_found_by_templates_lists_and_labels
+        a_related_object_may_be_in_other_namespaces_at_both_ends
+        a_related_object_with_the_name_of_its_primary_comes_to_rest
+        a_claim_that_is_not_accepted_holds_up_no_other_object
+        what_belongs_to_an_object_is_let_go_though_its_copy_went_first
+        a_name_that_one_side_gives_deletes_nothing_of_the_other
+    ;
+    running:
+        one_of_two_replicas_works_and_the_other_takes_over
+        two_agents_share_out_what_is_published
+        an_edit_leaves_one_loop_and_a_delete_none
+        a_workspace_that_unbinds_is_left_with_its_copies
+        an_agent_that_is_killed_anywhere_is_finished_by_the_next
+        probes_and_metrics_say_what_is_published
+        a_group_of_the_service_cluster_that_fails_stops_nothing_else
+    ;
+    take_over:
+        what_the_go_agent_has_left_is_continued
+        an_agent_of_another_name_finds_the_copies_of_the_former_one
+    ;
+}

@@ -1,0 +1,200 @@
+//! What the rules of a `PublishedResource` make of objects: scenarios A12, A19 and A20.
+
+use serde_json::{Value, json};
+
+use crate::stage::Which;
+use crate::support::story::{SOON, gone};
+use crate::support::{eventually, holds_throughout, unique_suffix};
+use crate::world::{A_WHILE, FINALIZER, World, create, place};
+
+pub(crate) async fn names_come_from_templates_or_the_old_form_and_stay(which: Which) {
+    let world = World::of(which).await;
+    let naming = json!({"name": "{{ .Object.metadata.name }}-{{ .ClusterName | trunc 4 }}",
+        "namespace": "$remoteClusterName-$remoteNamespaceHash"});
+    world.publish(&json!({"naming": naming})).await;
+    let _agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    world.open(&consumer, "web", &json!({"size": 1})).await;
+    let copy = world.copied(&consumer, "web", &json!({"size": 1})).await;
+    let short = &consumer.id[..4];
+    // The first 20 digits of the SHA-1 of `shop`.
+    let space = format!("{}-5042d146667518a1a501", consumer.id);
+    assert_eq!(place(&copy), (space, format!("web-{short}")));
+    world
+        .republish(&json!({"naming": {"name": "x-{{ .Object.metadata.name }}", "namespace": "other"}}))
+        .await;
+    world.edit(&consumer, "web", &json!({"spec": {"size": 2}})).await;
+    let now = world.copied(&consumer, "web", &json!({"size": 2})).await;
+    assert_eq!(now["metadata"]["uid"], copy["metadata"]["uid"]);
+    let other = format!("other-{}", world.suffix);
+    world
+        .republish(&json!({"naming": {"namespace": other, "name": "x-{{ .Object.metadata.name }}"}}))
+        .await;
+    eventually("a new one has the new name", SOON, async || {
+        let name = format!("new-{}", unique_suffix());
+        world.open(&consumer, &name, &json!({"size": 1})).await;
+        let copy = world.copied(&consumer, &name, &json!({"size": 1})).await;
+        let at = place(&copy);
+        (at == (other.clone(), format!("x-{name}")))
+            .then_some(())
+            .ok_or(format!("{at:?}"))
+    })
+    .await;
+}
+
+pub(crate) async fn filters_say_what_has_copies_and_nothing_about_its_end(which: Which) {
+    let world = World::of(which).await;
+    let selector = |key: &str| json!({"matchLabels": {key: "yes"}});
+    world
+        .publish(&json!({"filter": {"resource": selector("sync"), "namespace": selector("open")}}))
+        .await;
+    let _agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    let label = |value: Value| json!({"metadata": {"labels": {"sync": value}}});
+    world.open(&consumer, "web", &json!({"size": 1})).await;
+    world.open(&consumer, "other", &json!({"size": 1})).await;
+    world.edit(&consumer, "web", &label(json!("yes"))).await;
+    holds_throughout("there are no copies", A_WHILE, async || {
+        let all = world.copies(&consumer).await;
+        all.is_empty().then_some(()).ok_or(format!("{all:?}"))
+    })
+    .await;
+    let open = json!({"metadata": {"labels": {"open": "yes"}}});
+    consumer
+        .objects
+        .merge_patch("v1", "namespaces", "", "shop", &open)
+        .await;
+    // Nobody says so: the object has to change.
+    world.edit(&consumer, "web", &json!({"spec": {"size": 2}})).await;
+    world.copied(&consumer, "web", &json!({"size": 2})).await;
+    world.edit(&consumer, "web", &label(Value::Null)).await;
+    world.edit(&consumer, "web", &json!({"spec": {"size": 3}})).await;
+    holds_throughout("what no longer matches is left as it is", A_WHILE, async || {
+        let all = world.copies(&consumer).await;
+        let is_left = all.len() == 1 && all[0]["spec"]["size"] == 2;
+        is_left.then_some(()).ok_or(format!("{all:?}"))
+    })
+    .await;
+    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
+    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    world.has_no_copies(&consumer).await;
+    let other = world.origin(&consumer, "other").await;
+    assert!(other["metadata"]["finalizers"].is_null(), "{other}");
+}
+
+pub(crate) async fn rules_change_what_is_copied_and_what_status_goes_back(which: Which) {
+    let world = World::of(which).await;
+    let big = 9_007_199_254_740_993_u64;
+    let spec = json!([
+        {"delete": {"path": "spec.secret"}},
+        {"regex": {"path": "spec.zone", "pattern": "^eu-(.*)$", "replacement": "$1-eu"}},
+        {"template": {"path": "spec.text", "template": "{{ .Value.String }} & <b> {{ .LocalObject.metadata.name }}"}},
+        {"cel": {"path": "spec.map", "expression": "{'a': [1, 2], 'n': null}"}},
+        {"cel": {"path": "spec.sum", "expression": "value + 42"}},
+    ]);
+    let status = json!([
+        {"template": {"path": "status.phase", "template": "{{ upper .Value.String }}"}},
+        {"delete": {"path": "status.internal"}},
+    ]);
+    world
+        .publish(&json!({"mutation": {"spec": spec, "status": status}}))
+        .await;
+    let _agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    let wanted = json!({"secret": "x", "zone": "eu-west", "text": "a", "sum": 1, "big": big});
+    world.open(&consumer, "web", &wanted).await;
+    let copy = world
+        .copy(&consumer, "web", "is mutated", |copy| copy["spec"]["zone"] == "west-eu")
+        .await;
+    let spec = &copy["spec"];
+    let name = &copy["metadata"]["name"];
+    assert!(spec["secret"].is_null());
+    assert!(
+        spec["text"].as_str().is_some_and(|text| text.starts_with("a & <b> ")),
+        "{spec} {name}"
+    );
+    assert_eq!(spec["map"], json!({"a": [1, 2], "n": null}));
+    assert_eq!(spec["sum"].as_f64(), Some(43.0));
+    assert_eq!(spec["big"], json!(big));
+    world
+        .operate(&copy, &json!({"phase": "ready", "internal": "x", "big": big}))
+        .await;
+    let origin = world
+        .shows(&consumer, "web", "has its status", |it| {
+            it["status"]["phase"] == "READY"
+        })
+        .await;
+    assert_eq!(origin["status"], json!({"phase": "READY", "big": big}));
+    // A rule that is wrong is said, and right again is followed at once.
+    world
+        .republish(&json!({"mutation": {"spec": [{"cel": {"path": "spec.sum", "expression": "1 +"}}]}}))
+        .await;
+    world.republish(&json!({"mutation": null})).await;
+    world
+        .copy(&consumer, "web", "has all of it", |copy| {
+            copy["spec"]["zone"] == "eu-west"
+        })
+        .await;
+}
+
+pub(crate) async fn paths_of_workspaces_are_known_where_that_is_asked_for(which: Which) {
+    let world = World::of(which).await;
+    let naming = json!({"name": "{{ .ClusterPath | replace \":\" \"-\" }}"});
+    world
+        .publish(&json!({"enableWorkspacePaths": true, "naming": naming}))
+        .await;
+    let _agent = world.agent(&[]);
+    world.exports(1, 2).await;
+    let consumer = world.consumer("a").await;
+    world.open(&consumer, "web", &json!({"size": 1})).await;
+    let copy = world.copied(&consumer, "web", &json!({"size": 1})).await;
+    let metadata = &copy["metadata"];
+    assert_eq!(
+        metadata["annotations"]["syncagent.kcp.io/remote-object-workspace-path"],
+        consumer.path
+    );
+    assert_eq!(metadata["name"], consumer.path.replace(':', "-"));
+}
+
+pub(crate) async fn metadata_that_is_not_the_consumers_is_not_copied(which: Which) {
+    let world = World::of(which).await;
+    world.publish(&json!({})).await;
+    let _agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    let mut shop = world.shop("web", &json!({"size": 1}));
+    shop["metadata"]["labels"] = json!({"own": "1", "syncagent.kcp.io/agent-name": "mine"});
+    shop["metadata"]["annotations"] = json!({"own": "1", "syncagent.kcp.io/remote-object-name": "other",
+        "kubectl.kubernetes.io/last-applied-configuration": "{}",
+        "related-resources.syncagent.kcp.io/x.0": "{}", "syncagent.kcp.io/deletion-propagation-policy": "background"});
+    shop["metadata"]["finalizers"] = json!(["example.org/consumer"]);
+    create(&consumer.objects, &shop).await;
+    let copy = world.copied(&consumer, "web", &json!({"size": 1})).await;
+    let metadata = &copy["metadata"];
+    assert_eq!(metadata["labels"]["own"], "1");
+    assert_eq!(metadata["labels"]["syncagent.kcp.io/agent-name"], world.agent_name());
+    assert!(metadata["finalizers"].is_null(), "{metadata}");
+    let annotations = metadata["annotations"].as_object().expect("there are some");
+    let names: Vec<&str> = annotations.keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        [
+            "own",
+            "syncagent.kcp.io/remote-object-name",
+            "syncagent.kcp.io/remote-object-namespace"
+        ]
+    );
+    assert_eq!(annotations["syncagent.kcp.io/remote-object-name"], "web");
+    // As long as others have not finished with it, its copy stays.
+    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
+    holds_throughout("the copy stays", A_WHILE, async || {
+        let all = world.copies(&consumer).await;
+        let is_there = all.len() == 1 && all[0]["metadata"]["deletionTimestamp"].is_null();
+        is_there.then_some(()).ok_or(format!("{all:?}"))
+    })
+    .await;
+    world
+        .edit(&consumer, "web", &json!({"metadata": {"finalizers": [FINALIZER]}}))
+        .await;
+    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    world.has_no_copies(&consumer).await;
+}
