@@ -66,21 +66,16 @@ impl Other {
     /// It takes the initializer off, by a merge patch with what remains of the list.
     async fn lets_go(&self, initializer: &str) {
         let Self::Described(at) = self else { return };
-        let logical_path = path(CORE, "logicalclusters", "", "cluster");
-        let logical = at.read(&logical_path).await.expect("it waits");
+        let path = path(CORE, "logicalclusters", "", "cluster");
+        let logical = at.read(&path).await.expect("it waits");
         let list = logical["status"]["initializers"]
             .as_array()
             .cloned()
             .unwrap_or_default();
         let rest: Vec<Value> = list.into_iter().filter(|one| *one != *initializer).collect();
-        let patch = json!({"status": {"initializers": rest}});
+        let body = json!({"status": {"initializers": rest}});
         let sent = at
-            .send(
-                Method::PATCH,
-                &format!("{logical_path}/status"),
-                MERGE_PATCH,
-                Some(&patch),
-            )
+            .send(Method::PATCH, &format!("{path}/status"), MERGE_PATCH, Some(&body))
             .await;
         sent.expect("it is taken off");
     }
