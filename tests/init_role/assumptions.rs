@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::objects::widgets;
 use crate::stage::{Stage, Which};
-use crate::support::objects::{JSON_PATCH, MERGE_PATCH};
+use crate::support::objects::{JSON, JSON_PATCH, MERGE_PATCH};
 use crate::support::process::complain;
 use crate::support::story::SOON;
 use crate::support::{Objects, eventually};

@@ -11,7 +11,7 @@ use crate::world::World;
 /// Runs it in the name of a user, with more flags.
 fn render(world: &World, user: &str, flags: &[&str]) -> Output {
     let file = world.stage.kubeconfig(&world.folder, "", Some(user), |_| {});
-    let mut program = Command::new(Syncer::program_with_init());
+    let mut program = Command::new(Syncer::program_with("init"));
     program.args(["init", "render", "--cluster-name=2abc", "--cluster-path=root:org:team"]);
     program.arg(format!("--kubeconfig={}", file.display()));
     program.arg(format!("--config-workspace={}", world.conf_path));

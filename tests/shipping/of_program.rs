@@ -52,6 +52,8 @@ fn the_commands_of_the_roles_are_known_too() {
         ("init check", "--config-workspace"),
         ("init render", "--cluster-path"),
         ("publish", "--apiexportendpointslice-ref"),
+        ("publish check", "--apiexportendpointslice-ref"),
+        ("publish render", "--agent-name"),
     ] {
         let help = all.iter().find(|help| help.command == command);
         let help = help.unwrap_or_else(|| panic!("{command} is not known"));
