@@ -305,7 +305,7 @@ fn who_got_everything_is_only_let_go_after_a_refusal_of_that() {
 }
 
 #[test]
-fn who_is_shown_anew_while_found_to_be_let_go_is_read_again() {
+fn who_is_shown_again_while_found_to_be_let_go_is_read_again() {
     for goes in [false, true] {
         let now = Instant::now();
         let mut group = group(&["a"], now);

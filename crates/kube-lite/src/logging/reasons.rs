@@ -146,11 +146,10 @@ reasons! {
     ObjectReplaced,
     /// A copy was marked as created once; it is not updated from now on.
     ObjectCreateOnly,
-    /// A namespace that the syncer made at the hub, or `publish` on the service cluster, is not used any more and was
-    /// deleted.
+    /// A namespace that it made and does not use any more was deleted.
     NamespaceDeleted,
     /// Namespaces that it made and does not use any more are kept, as the server does not allow more. To do: delete them,
-    /// or grant what `gen rbac` prints as optional, or for `publish` `manifests/publish/namespaces`.
+    /// or grant what `gen rbac` prints as optional; of `publish`: `manifests/publish/namespaces`.
     NamespaceLeft,
     /// The object in the place of a copy is not the syncer's; it is not touched. To do: see `advice`: delete, rename
     /// or deselect one of the two.
