@@ -85,6 +85,9 @@ impl Agent {
     fn is_synced(&mut self, primary: Primary, synced: Synced) {
         let shard = primary.shard();
         self.namespaces.is_placed(&primary);
+        for route in self.running.ends(primary.route) {
+            self.begin_route(route);
+        }
         self.objects.is_tried(&primary);
         if let Some(uses) = synced.uses {
             self.uses.are(&primary, uses);

@@ -18,6 +18,7 @@ mod objects;
 mod published;
 mod report;
 mod role;
+mod running;
 mod shards;
 mod uses;
 mod watched;
@@ -40,6 +41,7 @@ use self::namespaces::Namespaces;
 use self::objects::Objects;
 use self::published::Published;
 use self::report::{Report, Subject};
+use self::running::Running;
 use self::shards::Shards;
 use self::uses::Uses;
 use crate::kcp;
@@ -101,6 +103,7 @@ pub(crate) struct Agent {
     published: Published,
     shards: Shards,
     objects: Objects,
+    running: Running,
     uses: Uses,
     namespaces: Namespaces,
     queue: Queue<Key>,
@@ -126,6 +129,7 @@ impl Agent {
             published: Published::default(),
             shards: Shards::default(),
             objects: Objects::default(),
+            running: Running::default(),
             uses: Uses::default(),
             namespaces: Namespaces::default(),
             queue: Queue::new(CAPACITY),
@@ -162,7 +166,8 @@ impl Agent {
 
     /// The objects of a route at a shard are read, with those of which it wants to hear there.
     fn read_at(&mut self, route: u32, shard: u32) {
-        let Some(known) = self.published.route(route).filter(|_| self.settings.parts.sync) else {
+        let may = self.settings.parts.sync && !self.running.is_held(route);
+        let Some(known) = self.published.route(route).filter(|_| may) else {
             return;
         };
         let reading = Reading::of_all(known.remote().clone(), Style::Whole);
@@ -218,6 +223,9 @@ impl Agent {
         let Some(known) = self.published.route(route).filter(|_| self.settings.parts.sync) else {
             return;
         };
+        if !self.running.may_begin(route, &known.resource.name) {
+            return;
+        }
         let selector = format!("{}={}", keys::AGENT_NAME, self.settings.agent);
         let reading = Reading::of_all(known.local().clone(), Style::Labelled(selector.into()));
         self.outbox.read(Feed::Copies(route), reading);
@@ -233,6 +241,7 @@ impl Agent {
 
     /// A route is there no longer. What is under way by it comes to its end.
     fn end_route(&mut self, route: u32) {
+        self.running.forget(route);
         self.end_feeds(|feed| feed.route() == Some(route));
         self.leave(|other, _, _| other == route);
         self.objects.forget(route);
@@ -384,6 +393,7 @@ impl Agent {
                     at_hand,
                     turn,
                 };
+                self.running.begins(primary.route, &route.resource.name);
                 self.report.counts_pass();
                 self.outbox.request(Request::Sync(primary.clone(), Box::new(job)));
             }
