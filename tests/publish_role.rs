@@ -19,6 +19,13 @@ mod stage;
 
 #[path = "publish_role/assumptions.rs"]
 mod assumptions;
+#[path = "publish_role/faults.rs"]
+mod faults;
+#[allow(dead_code, reason = "hostile needs more of it")]
+#[path = "hostile/front.rs"]
+mod front;
+#[path = "publish_role/judge.rs"]
+mod judge;
 #[path = "publish_role/objects.rs"]
 mod objects;
 #[path = "publish_role/publishing.rs"]
