@@ -145,7 +145,7 @@ async fn read(copies: &Cluster, job: &Job, version: &str) -> Result<Option<Bytes
     let copy = match copies.get(resource, name, Content::Metadata).await {
         Ok(copy) => copy,
         // Then the refusal of the apply is logged.
-        Err(error) if error.status().is_some() => return Ok(None),
+        Err(error) if error.is_final() => return Ok(None),
         Err(error) => return Err(error),
     };
     let meta = Meta::of(name, &copy)?;
@@ -201,7 +201,7 @@ impl Taking<'_> {
         let patch = self.desired.in_place_of(&contents_of(copy)?, version)?;
         let is_valid = match self.copies.would_patch(resource, name, patch).await {
             Ok(()) => true,
-            Err(error) if error.status().is_some() => false,
+            Err(error) if error.is_final() => false,
             Err(error) => return Err(error),
         };
         self.is_valid_alone = Some(is_valid);

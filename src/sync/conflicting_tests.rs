@@ -141,6 +141,32 @@ async fn what_others_have_too_and_what_a_create_has_written_is_ours_alone_before
     }
 }
 
+// Found by seed 203273: a read that failed was passed over, and what a create had written stayed when the origin dropped it.
+#[tokio::test]
+async fn nothing_is_applied_before_what_has_to_be_ours_alone_can_be_read() {
+    const BUSY: &str = r#"{"kind":"Status","status":"Failure","message":"busy","code":503}"#;
+    const FORBIDDEN: &str =
+        r#"{"kind":"Status","reason":"Forbidden","message":"no","details":{"name":"a"},"code":403}"#;
+    for direction in [Direction::Down, Direction::Up] {
+        for (owners, shared, made) in [([OURS, HELMS], true, false), ([OURS, MADE], false, true)] {
+            let known = Copy {
+                shared,
+                made,
+                ..job().copy
+            };
+            let this = || Job { copy: known, ..job() };
+            let (outcome, asked) = run_with(this(), direction, &[(503, BUSY)]).await;
+            assert_eq!(outcome.unwrap_err().error.status().unwrap().code, 503, "{direction}");
+            assert_eq!(asked, ["GET"], "{direction}");
+            // What may never be read keeps nothing up.
+            let eight = copy(8, direction, &owners);
+            let (outcome, asked) = run_with(this(), direction, &[(403, FORBIDDEN), (200, eight)]).await;
+            assert_eq!(outcome.unwrap().ending, Change::Updated, "{direction}");
+            assert_eq!(asked, ["GET", "apply 7"], "{direction}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn entries_at_a_version_that_is_gone_are_moved_and_the_apply_is_sent_again() {
     const FAILED: &str = r#"{"kind":"Status","status":"Failure","message":"anything","code":500}"#;

@@ -12,6 +12,7 @@ use super::field_set::Path;
 use super::job::{Failure, Job, failed};
 use super::kinds::retain_unset;
 use super::managed_fields::{Entries, RevertFrom, beside_ours};
+use super::meta::Meta;
 use super::object::{Address, Desired};
 use super::ownership::{Copy, CopyState};
 use crate::side::Side;
@@ -61,6 +62,16 @@ pub(super) async fn without_unset(
         None => read(origins, &job.origin).await?,
     };
     let Some(origin) = origin else { return Ok(None) };
+    let version = Meta::parse(&origin).map(|meta| meta.version_number());
+    let version = version.map_err(failed(Side::of(origins), "reading"))?;
+    if version < wanted.version {
+        // It does not say who has set what is to be applied.
+        let stale = Error::BadAnswer(format!(
+            "the object at version {version}, which was at {} before",
+            wanted.version
+        ));
+        return Err(failed(Side::of(origins), "reading")(stale));
+    }
     let unset = retain_unset(&mut paths, &origin, &job.origin.resource.api_version());
     unset.map_err(failed(Side::of(origins), "reading"))?;
     Ok(wanted.without(&paths))
@@ -70,7 +81,7 @@ pub(super) async fn without_unset(
 async fn read(side: &Cluster, at: &Address) -> Result<Option<bytes::Bytes>, Failure> {
     match side.get(&at.resource, &at.name, Content::Full).await {
         Ok(object) => Ok(Some(object)),
-        Err(error) if error.status().is_some() => Ok(None),
+        Err(error) if error.is_final() => Ok(None),
         Err(error) => Err(failed(Side::of(side), "reading")(error)),
     }
 }

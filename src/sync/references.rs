@@ -32,7 +32,7 @@ pub(super) async fn let_go(
     let copy = match copies.get(resource, name, Content::Full).await {
         Ok(copy) => copy,
         // Then the refusal of the apply is logged.
-        Err(error) if error.status().is_some() => return Ok(None),
+        Err(error) if error.is_final() => return Ok(None),
         Err(error) => return Err(error),
     };
     if Meta::of(name, &copy)?.resource_version != version {

@@ -46,7 +46,7 @@ pub(super) async fn set_lists(
     let applied = match copies.would_apply(&at.resource, &at.name, body).await {
         Ok(applied) => applied,
         // Then the refusal of the apply decides.
-        Err(error) if error.status().is_some() => return Ok(None),
+        Err(error) if error.is_final() => return Ok(None),
         Err(error) => return Err(error),
     };
     let Some(patch) = desired.duplicates.patch_of(&applied, version) else {

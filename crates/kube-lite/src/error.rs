@@ -188,6 +188,12 @@ impl Error {
         self.status().is_some_and(|status| status.code == 429)
     }
 
+    /// True if the server has refused the request as it is, so that it would do so again. One that is too busy or fails may
+    /// answer the next time.
+    pub fn is_final(&self) -> bool {
+        self.status().is_some_and(|status| status.code < 500) && !self.is_too_many()
+    }
+
     /// True only if the server said that the object called `name` does not exist: the proof that a delete needs.
     ///
     /// A 404 of the type (CRD gone, wrong workspace, a proxy's page) carries no `details.name` and is no proof.

@@ -26,6 +26,23 @@ fn only_an_answer_about_the_object_itself_proves_its_absence() {
 }
 
 #[test]
+fn a_refusal_is_final_unless_the_server_may_answer_the_next_time() {
+    for (code, expected) in [
+        (400, true),
+        (403, true),
+        (404, true),
+        (409, true),
+        (422, true),
+        (429, false),
+        (500, false),
+        (503, false),
+    ] {
+        assert_eq!(answer(code, OBJECT_404).is_final(), expected, "{code}");
+    }
+    assert!(!Error::Unreachable("reset".into()).is_final());
+}
+
+#[test]
 fn tells_a_missing_type_from_a_missing_object_and_a_missing_namespace() {
     assert!(answer(404, TYPE_404).is_type_not_served());
     assert!(answer(404, "404 page not found").is_type_not_served());
