@@ -11,6 +11,7 @@ use edge_syncer::side::Side;
 use serde_json::{Value, json};
 
 use super::conversions::Conversions;
+use super::fields;
 use super::flows::{DOWNSYNC, Flow, OWNER, UPSYNC};
 use super::ledger::BYSTANDER;
 use super::request::Ask;
@@ -266,7 +267,14 @@ fn act(deed: Deed, flow: &Flow, count: u32, (from, origin): At<'_>, (to, key): A
             to.patch("controller", key, &change);
         }
         Deed::Share => {
-            to.apply("installer", key);
+            // What people have added there would be the installer's then, and stay.
+            let is_edited = there().is_some_and(|object| {
+                let owners = fields::owners(&object);
+                owners.iter().any(|(_, manager)| manager.starts_with("kubectl"))
+            });
+            if !is_edited {
+                to.apply("installer", key);
+            }
         }
         Deed::DropVersion => {
             to.drop_version(key);

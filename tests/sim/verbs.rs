@@ -284,7 +284,7 @@ fn named(ty: &Type, key: &Key, mut object: Value) -> Value {
 /// The object with what the server fills in where nobody says anything. Nobody who applies owns that.
 fn with_defaults(ty: &Type, mut object: Value) -> Value {
     if ty.resource == "deployments"
-        && let Some(spec) = object["spec"].as_object_mut()
+        && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
     {
         for (field, default) in [("replicas", 1), ("revisionHistoryLimit", 10)] {
             spec.entry(field).or_insert(json!(default));
