@@ -115,7 +115,7 @@ pub(super) fn report(name: &str, cleared: &Cleared) {
             "a namespace without copies is not empty",
             side = "service",
             object = format!("Namespace/{name}"),
-            found = found
+            has = found
         ),
         Cleared::Forbidden(error) => log_line!(
             Info,
