@@ -98,12 +98,12 @@ impl Run {
                 let _ = consumer.objects.try_create(&world.shop(&name, &spec)).await;
             }
             6..11 => {
-                let patch = json!({"spec": {"size": size}});
+                let edit = json!({"spec": {"size": size}});
                 let path = crate::support::objects::path(&v1, "shops", "shop", &name);
                 let patch_type = crate::support::objects::MERGE_PATCH;
                 let _ = consumer
                     .objects
-                    .send(http::Method::PATCH, &path, patch_type, Some(&patch))
+                    .send(http::Method::PATCH, &path, patch_type, Some(&edit))
                     .await;
             }
             11..13 => {
