@@ -194,7 +194,7 @@ async fn history(seed: u64) {
     let all: Vec<&Consumer> = run.bound.iter().chain([&run.stranger]).collect();
     judge::nothing_is_in_another_tenants_place(&run.world, &all).await;
     judge::no_copy_went_without_its_object(&run.world, &run.names, &run.history);
-    judge::a_stranger_is_left_alone(&run.stranger).await;
+    judge::nothing_of_a_stranger_has_changed(&run.stranger).await;
     // And all of it ends well.
     for consumer in &run.bound {
         for origin in consumer.objects.list(&run.world.v1(), "shops", "", "").await {

@@ -142,7 +142,7 @@ pub(crate) fn no_copy_went_without_its_object(world: &World, names: &BTreeMap<St
 }
 
 /// Who has not bound the export has nothing of it.
-pub(crate) async fn a_stranger_is_left_alone(stranger: &Consumer) {
+pub(crate) async fn nothing_of_a_stranger_has_changed(stranger: &Consumer) {
     for secret in stranger.objects.list("v1", "secrets", "shop", "").await {
         assert!(secret["metadata"]["finalizers"].is_null(), "{secret:#}");
         assert_eq!(secret["metadata"]["annotations"]["tenant"], stranger.id, "{secret:#}");
