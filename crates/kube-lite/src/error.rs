@@ -188,10 +188,11 @@ impl Error {
         self.status().is_some_and(|status| status.code == 429)
     }
 
-    /// True if the server has refused the request as it is, so that it would do so again. One that is too busy or fails may
-    /// answer the next time.
+    /// True if the server has refused the request as it is, so that it would do so again. One that is too busy, fails, or does
+    /// not know us or the type may answer the next time.
     pub fn is_final(&self) -> bool {
-        self.status().is_some_and(|status| status.code < 500) && !self.is_too_many()
+        let refuses = |status: &ApiStatus| status.code < 500 && !matches!(status.code, 401 | 429);
+        self.status().is_some_and(refuses) && !self.is_type_not_served()
     }
 
     /// True only if the server said that the object called `name` does not exist: the proof that a delete needs.

@@ -29,6 +29,7 @@ fn only_an_answer_about_the_object_itself_proves_its_absence() {
 fn a_refusal_is_final_unless_the_server_may_answer_the_next_time() {
     for (code, expected) in [
         (400, true),
+        (401, false),
         (403, true),
         (404, true),
         (409, true),
@@ -39,6 +40,7 @@ fn a_refusal_is_final_unless_the_server_may_answer_the_next_time() {
     ] {
         assert_eq!(answer(code, OBJECT_404).is_final(), expected, "{code}");
     }
+    assert!(!answer(404, TYPE_404).is_final());
     assert!(!Error::Unreachable("reset".into()).is_final());
 }
 
