@@ -6,11 +6,12 @@ use std::rc::Rc;
 
 use driver::logger;
 use driver::points::{Points, Verdict};
+use kube_lite::read::list_all;
 use kube_lite::{Cluster, Content, Error, ObjectName};
 use serde_json::json;
 
 use crate::agent::{NO_TYPE, Subject, TypeName, advice, type_of};
-use crate::kcp::{self, LogicalCluster, WorkspaceType, list, parsed};
+use crate::kcp::{self, LogicalCluster, WorkspaceType, parsed};
 use crate::kinds::{InitTarget, InitTemplate};
 use crate::objects::{self, Data};
 use crate::run::{LEASE, Settings};
@@ -64,11 +65,11 @@ struct Check<'a> {
 impl Check<'_> {
     async fn all(&self, points: &mut Points<Where>) {
         let selector = self.settings.selector.as_deref().map(Rc::from);
-        let listed = list::<InitTarget>(&self.config, kcp::init_targets(), selector).await;
+        let listed = list_all::<InitTarget>(&self.config, kcp::init_targets(), selector).await;
         let Some(targets) = self.read("InitTargets", &Subject::Targets, listed, points) else {
             return;
         };
-        let listed = list::<InitTemplate>(&self.config, kcp::init_templates(), None).await;
+        let listed = list_all::<InitTemplate>(&self.config, kcp::init_templates(), None).await;
         let templates = self
             .read("InitTemplates", &Subject::Templates, listed, points)
             .unwrap_or_default();
@@ -206,7 +207,7 @@ impl Check<'_> {
     /// Whether those who wait are shown at a URL.
     async fn shard(&self, initializer: &str, url: &Rc<str>) -> (Verdict, String, String) {
         let server = Rc::new(self.kcp.at(&Place::Url(Rc::clone(url))));
-        match list::<LogicalCluster>(&server, kcp::logical_clusters(), None).await {
+        match list_all::<LogicalCluster>(&server, kcp::logical_clusters(), None).await {
             Ok(all) => {
                 let waiting = all.iter().filter(|it| it.waits_for(initializer).is_some()).count();
                 (

@@ -1,8 +1,6 @@
 //! What is read of kcp's own objects, and where they are.
 
-use std::rc::Rc;
-
-use kube_lite::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
+use kube_lite::{Error, ObjectName, ResourceType};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -124,24 +122,4 @@ pub(crate) fn init_templates() -> ResourceType {
 /// An object, if it has the form that it should have.
 pub(crate) fn parsed<T: DeserializeOwned>(object: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(object).map_err(|error| Error::BadAnswer(error.to_string()))
-}
-
-/// All objects of a type.
-pub(crate) async fn list<T: DeserializeOwned>(
-    server: &Rc<Cluster>,
-    resource: ResourceType,
-    label_selector: Option<Rc<str>>,
-) -> Result<Vec<T>, Error> {
-    let mut listing = server.list(ListRequest {
-        resource,
-        scope: Scope::default(),
-        label_selector,
-        field_selector: None,
-        content: Content::Full,
-    });
-    let mut all = Vec::new();
-    while let Some(object) = listing.next().await? {
-        all.push(parsed(&object)?);
-    }
-    Ok(all)
 }

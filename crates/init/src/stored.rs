@@ -6,9 +6,10 @@ use std::rc::Rc;
 use driver::logger;
 use kube_lite::Error;
 use kube_lite::access::{AccessError, AccessSource};
+use kube_lite::read::list_all;
 
 use crate::fill::{read_template, template_name};
-use crate::kcp::{self, list};
+use crate::kcp;
 use crate::kinds::{InitTarget, InitTemplate};
 use crate::servers::Kcp;
 use crate::workspace::ConfigWorkspace;
@@ -66,7 +67,7 @@ impl Display for StoredError {
 pub async fn stored(at: &At, name: Option<&str>) -> Result<Stored, StoredError> {
     let kcp = Kcp::open(at.source.clone(), at.user_agent.clone(), logger::since_1970).map_err(StoredError::Access)?;
     let config = Rc::new(kcp.config(&at.config_workspace));
-    let listed = list::<InitTarget>(&config, kcp::init_targets(), None).await;
+    let listed = list_all::<InitTarget>(&config, kcp::init_targets(), None).await;
     let all = listed.map_err(|error| StoredError::Unread("InitTargets".to_owned(), error))?;
     let target = chosen(all, name)?;
     let mut templates: Vec<InitTemplate> = Vec::new();

@@ -1,10 +1,33 @@
-//! Reading one object: what is there, what is proved not to be there, and what is too old to count.
+//! Reading one object: what is there, what is proved not to be there, and what is too old to count. And all of a type, where
+//! they are few.
+
+use std::rc::Rc;
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
 use super::meta::Meta;
-use super::{Cluster, Content, Error, ObjectName, ResourceType};
+use super::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
+
+/// All objects of a type, whole, in all namespaces, or those that a label selector means. All of them are in memory then.
+pub async fn list_all<T: DeserializeOwned>(
+    cluster: &Rc<Cluster>,
+    resource: ResourceType,
+    label_selector: Option<Rc<str>>,
+) -> Result<Vec<T>, Error> {
+    let mut listing = cluster.list(ListRequest {
+        resource,
+        scope: Scope::default(),
+        label_selector,
+        field_selector: None,
+        content: Content::Full,
+    });
+    let mut all = Vec::new();
+    while let Some(object) = listing.next().await? {
+        all.push(serde_json::from_slice(&object).map_err(|error| Error::BadAnswer(error.to_string()))?);
+    }
+    Ok(all)
+}
 
 /// The metadata of an object; `None` if a side has proved that there is none.
 pub async fn read_metadata<M: DeserializeOwned + Default>(

@@ -6,7 +6,8 @@ use std::rc::Rc;
 use driver::logger;
 use driver::points::{Points, Verdict};
 use kube_lite::access::{self, Renewed};
-use kube_lite::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
+use kube_lite::read::list_all;
+use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType};
 use serde_json::{Value, json};
 
 use crate::kcp::{self, Binding, EndpointSlice, Export, parsed};
@@ -159,7 +160,7 @@ impl Check<'_> {
     /// The PublishedResources that can be understood.
     async fn published(&self, points: &mut Points<Where>) -> Vec<PublishedResource> {
         let selector = self.settings.selector.as_deref().map(Rc::from);
-        let listed = list(&self.service, kcp::published_resources(), selector).await;
+        let listed = list_all::<Value>(&self.service, kcp::published_resources(), selector).await;
         let objects = match listed {
             Ok(objects) => objects,
             Err(error) => {
@@ -237,7 +238,7 @@ impl Check<'_> {
         }
         for url in urls {
             let server = Rc::new(self.kcp.at(&Place(Rc::clone(&url))));
-            match list(&server, kcp::bindings(), None).await {
+            match list_all::<Value>(&server, kcp::bindings(), None).await {
                 Ok(bindings) => {
                     let ready = bindings.iter().filter(|binding| is_ready(binding)).count();
                     let found = format!("{ready} of {} APIBindings are ready", bindings.len());
@@ -324,26 +325,6 @@ fn stopped(stop: Stop) -> (Verdict, String, &'static str) {
         Stop::Unreachable(_, error) => (Verdict::Unknown, error.to_string(), ""),
         Stop::Again => (Verdict::Unknown, "it has just changed".to_owned(), "check again"),
     }
-}
-
-/// All objects of a type.
-async fn list(
-    server: &Rc<Cluster>,
-    resource: ResourceType,
-    label_selector: Option<Rc<str>>,
-) -> Result<Vec<Value>, Error> {
-    let mut listing = server.list(ListRequest {
-        resource,
-        scope: Scope::default(),
-        label_selector,
-        field_selector: None,
-        content: Content::Full,
-    });
-    let mut all = Vec::new();
-    while let Some(object) = listing.next().await? {
-        all.push(parsed(&object)?);
-    }
-    Ok(all)
 }
 
 #[cfg(test)]

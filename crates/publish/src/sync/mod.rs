@@ -25,7 +25,8 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use kube_lite::{Cluster, Content, Error, ListRequest, NewStatus, ObjectName, OnlyWith, ResourceType, Scope};
+use kube_lite::read::list_all;
+use kube_lite::{Cluster, Content, Error, NewStatus, ObjectName, OnlyWith, ResourceType};
 use serde_json::{Value, json};
 
 pub(crate) use self::clearing::{Cleared, clear};
@@ -252,7 +253,9 @@ impl Pass<'_> {
         }
         let labels = self.key.labels();
         let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let mut all = self.list(local, labels.join(",")).await?;
+        let labels = labels.join(",").into();
+        let listed = list_all::<Value>(self.service, local.clone(), Some(labels)).await;
+        let mut all = listed.map_err(unread)?;
         // Names of clusters may be the same in two kcps: each agent has its own copies.
         if all.len() > 1 {
             all.retain(|copy| copy["metadata"]["labels"][AGENT_NAME] == *self.job.agent);
@@ -269,22 +272,6 @@ impl Pass<'_> {
     fn is_copy(&self, copy: &Value) -> bool {
         let labels = &copy["metadata"]["labels"];
         self.key.labels().iter().all(|(key, value)| labels[key] == **value)
-    }
-
-    async fn list(&self, resource: &ResourceType, labels: String) -> Result<Vec<Value>, Stop> {
-        let request = ListRequest {
-            resource: resource.clone(),
-            scope: Scope::default(),
-            label_selector: Some(labels.into()),
-            field_selector: None,
-            content: Content::Full,
-        };
-        let mut all = Vec::new();
-        let mut listing = self.service.list(request);
-        while let Some(item) = listing.next().await.map_err(unread)? {
-            all.push(parsed::<Value>(&item).map_err(unread)?);
-        }
-        Ok(all)
     }
 
     /// The copy gets what the object has changed.
