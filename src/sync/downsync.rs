@@ -9,7 +9,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use kube_lite::read::read_metadata;
 use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::conflicting;
 use super::copy_place::{in_its_place, other_origin_of, read_meta};
@@ -18,7 +18,7 @@ use super::job::{Change, Ending, Failure, Job, Outcome, Why, done, done_with, fa
 use super::left_to_others;
 use super::replace::{Replacing, is_ours_alone, make_room};
 use super::take_over::{MOST_VERSIONS, Whose, take_over};
-use crate::api::DOWNSYNC_OVERWRITE;
+use crate::api::{DOWNSYNC_OVERWRITE, OWNER};
 use crate::plan::Direction;
 use crate::side::Side;
 use crate::sync::kinds::{keeps_silently, may_keep_silently, runs_once};
@@ -40,7 +40,8 @@ pub enum Action {
         /// Mark it as one that was there before.
         adopted: bool,
     },
-    /// Set the copy's `downsync-overwrite` to the hub's value and touch nothing else.
+    /// Set the copy's `downsync-overwrite` to the hub's value, and the mark that says of which origin it is, and touch
+    /// nothing else.
     MarkCreateOnly,
     /// Do not touch another syncer's copy, and report it.
     Conflict,
@@ -48,9 +49,9 @@ pub enum Action {
     Leave(Why),
 }
 
-/// What to do for an object that the hub wants. [`super::retire::retirement`] says what becomes of a copy that it does
-/// not want any more.
-pub fn decide(whole: bool, create_only: bool, copy: Copy) -> Action {
+/// What to do for an object that the hub wants; `is_another` than the copy was made from. [`super::retire::retirement`]
+/// says what becomes of a copy that it does not want any more.
+pub fn decide(whole: bool, create_only: bool, copy: Copy, is_another: bool) -> Action {
     use CopyState::{Absent, Anothers, Foreign, Ours};
     match copy.state {
         Foreign | Anothers if !whole => Action::Leave(Why::NotOurs),
@@ -58,7 +59,7 @@ pub fn decide(whole: bool, create_only: bool, copy: Copy) -> Action {
         Ours | Foreign if copy.kept => Action::Conflict,
         Ours | Foreign if copy.terminating => Action::Leave(Why::Terminating),
         Absent => Action::Apply { adopted: false },
-        Ours | Foreign if create_only && copy.create_only => Action::Leave(Why::CreateOnly),
+        Ours | Foreign if create_only && copy.create_only && !is_another => Action::Leave(Why::CreateOnly),
         Ours | Foreign if create_only => Action::MarkCreateOnly,
         Ours => Action::Apply { adopted: copy.adopted },
         Foreign => Action::Apply { adopted: true },
@@ -111,12 +112,20 @@ pub(super) async fn bring(hub: &Cluster, edge: &Rc<Cluster>, job: &Job, desired:
     let mut may_need_namespace = !job.namespace_refused;
     loop {
         let copy = in_place.copy;
-        let brought = match decide(job.selection.is_whole(), desired.create_only, copy) {
+        let brought = match decide(
+            job.selection.is_whole(),
+            desired.create_only,
+            copy,
+            desired.is_another_than(copy),
+        ) {
             Action::Apply { .. } if copy.state == CopyState::Absent && job.has_finished(desired) => {
                 Ok(left(Why::Finished))
             }
             Action::Apply { adopted } => apply(hub, edge, job, desired, (&in_place, adopted)).await,
-            Action::MarkCreateOnly => mark_create_only(edge, job).await.map_err(failed(Side::Edge, "marking")),
+            Action::MarkCreateOnly => {
+                let marked = mark_create_only(edge, job, desired, &in_place).await;
+                marked.map_err(failed(Side::Edge, "marking"))
+            }
             Action::Conflict => Ok(done(in_its_place(copy, in_place.sync_target.take()), None)),
             Action::Leave(why) => Ok(left(why)),
         };
@@ -249,7 +258,8 @@ async fn write(
     let mut outcome = done_with(job, change, &object, true)?;
     if outcome.copy.is_some_and(|seen| seen.copy.create_only) && !desired.create_only {
         // The hub dropped the annotation. It was written by a patch, so an apply without it does not remove it.
-        outcome = set_create_only(edge, job, change, None).await?;
+        let no_more = json!({"annotations": {DOWNSYNC_OVERWRITE: null}});
+        outcome = patch_metadata(edge, job, change, &no_more).await?;
     }
     if outcome.ending == Change::Updated && outcome.copy.is_some_and(|seen| seen.version == job.copy_version) {
         outcome.ending = Change::Unchanged.into();
@@ -325,14 +335,25 @@ async fn replace(
     }
 }
 
-async fn mark_create_only(edge: &Cluster, job: &Job) -> Result<Outcome, Error> {
-    set_create_only(edge, job, Change::MarkedCreateOnly, Some("false")).await
+/// Marks a copy as one that is created once. It is the copy of the origin that there is now, whose status it gives:
+/// no apply would say so later.
+async fn mark_create_only(edge: &Cluster, job: &Job, desired: &Desired, in_place: &InPlace) -> Result<Outcome, Error> {
+    let mut metadata = json!({"annotations": {DOWNSYNC_OVERWRITE: "false"}});
+    if desired.is_another_than(in_place.copy) {
+        metadata["annotations"][OWNER] = json!(
+            job.policy
+                .sync_target
+                .owner_mark(&desired.origin, &job.copy_at.resource)
+        );
+        metadata["resourceVersion"] = json!(in_place.version);
+    }
+    patch_metadata(edge, job, Change::MarkedCreateOnly, &metadata).await
 }
 
-async fn set_create_only(edge: &Cluster, job: &Job, change: Change, value: Option<&str>) -> Result<Outcome, Error> {
-    let patch = json!({"metadata": {"annotations": {DOWNSYNC_OVERWRITE: value}}});
+async fn patch_metadata(edge: &Cluster, job: &Job, change: Change, metadata: &Value) -> Result<Outcome, Error> {
     let Address { resource, name } = &job.copy_at;
-    let object = edge.merge_patch(resource, name, Bytes::from(patch.to_string())).await?;
+    let patch = json!({"metadata": metadata}).to_string();
+    let object = edge.merge_patch(resource, name, Bytes::from(patch)).await?;
     done_with(job, change, &object, true)
 }
 

@@ -94,7 +94,18 @@ fn decides_as_the_spec_says() {
             Action::Leave(Why::Terminating),
         ),
     ] {
-        assert_eq!(decide(whole, once, copy), expected, "{row}");
+        assert_eq!(decide(whole, once, copy, false), expected, "{row}");
+    }
+}
+
+#[test]
+fn a_copy_that_is_created_once_becomes_that_of_the_next_origin() {
+    for (copy, expected) in [
+        (create_only(OURS), Action::MarkCreateOnly),
+        (OURS, Action::MarkCreateOnly),
+        (ABSENT, Action::Apply { adopted: false }),
+    ] {
+        assert_eq!(decide(true, true, copy, true), expected, "{copy:?}");
     }
 }
 
@@ -193,6 +204,46 @@ mod stories {
             Rc::make_mut(&mut job.identity).expect("c1".into());
             assert_eq!(reconcile(&hub, &edge, job).await.unwrap().ending, expected);
             assert_eq!(verbs(&asked), ["PATCH", "POST"]);
+        }
+    }
+
+    /// Its status would never return otherwise: that of one object is not written to the next one of its name.
+    #[tokio::test]
+    async fn a_copy_that_is_created_once_says_of_which_origin_it_is_and_keeps_the_rest() {
+        let once = ANOTHER
+            .replace(
+                r#""uid""#,
+                r#""annotations":{"edge.kubestellar.io/downsync-overwrite":"false"},"uid""#,
+            )
+            .leak();
+        for (was_once, origin, patched) in [(true, "u9", true), (false, "u9", true), (false, "u10", false)] {
+            let (hub, _) = scripted(Side::Hub, &[(200, &*once)]);
+            let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY)]);
+            let copy = Copy {
+                create_only: was_once,
+                origin: origin_hash(origin),
+                ..OURS
+            };
+            let outcome = reconcile(
+                &hub,
+                &edge,
+                Job {
+                    copy,
+                    copy_version: 7,
+                    ..job()
+                },
+            )
+            .await
+            .unwrap();
+            assert_eq!(outcome.ending, Change::MarkedCreateOnly);
+            let owner = patched.then_some(r#""edge.kubestellar.io/owner":"u10/configmaps/"#);
+            let body = asked.borrow()[0].clone();
+            assert!(
+                body.contains(r#""edge.kubestellar.io/downsync-overwrite":"false""#),
+                "{body}"
+            );
+            assert_eq!(owner.is_some_and(|owner| body.contains(owner)), patched, "{body}");
+            assert_eq!(body.contains(r#""resourceVersion":"7""#), patched, "{body}");
         }
     }
 
