@@ -156,6 +156,8 @@ pub struct Ledger {
     pub counts: Counts,
     /// Requests about one object so far.
     pub about: BTreeMap<Key, u64>,
+    /// Those of them that a fault has kept from the server.
+    pub spoiled: BTreeMap<Key, u64>,
     /// Requests about the objects of a type so far.
     types: BTreeMap<(Side, String), u64>,
     /// Time that the machine was suspended.
@@ -222,6 +224,7 @@ impl Ledger {
             most_requests: MOST_REQUESTS,
             counts: Counts::new(),
             about: BTreeMap::new(),
+            spoiled: BTreeMap::new(),
             types: BTreeMap::new(),
             suspended: Duration::ZERO,
             start: Instant::now(),
@@ -285,6 +288,11 @@ impl Ledger {
         }
         self.note_request(process, side, ask);
         true
+    }
+
+    /// A fault keeps a request from the server.
+    pub fn is_spoiled(&mut self, ask: &Ask) {
+        *self.spoiled.entry(key_of(ask)).or_default() += 1;
     }
 
     fn note_request(&mut self, process: u32, side: Side, ask: &Ask) {

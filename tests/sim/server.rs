@@ -165,6 +165,9 @@ impl Server {
         }
         self.latency().await;
         let early = self.weather.borrow_mut().before(&ask);
+        if early.is_some() {
+            self.ledger.borrow_mut().is_spoiled(&ask);
+        }
         match early {
             Some(Early::Reset) => {
                 self.trace(process, &ask, "lost");
