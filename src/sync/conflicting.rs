@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use kube_lite::fields::{from_text, no_object};
 use kube_lite::logging::log_line;
+use kube_lite::read::not_older;
 use kube_lite::{Cluster, Content, Error};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -139,7 +140,8 @@ async fn take_alone(
     Ok(now)
 }
 
-/// The metadata of the copy; `None` if it cannot be read, or is not as it was at that version.
+/// The metadata of the copy; `None` if it cannot be read, or has changed since it was at that version. What is older is
+/// an error: an apply that is valid for that version would go on without what has to be done before it.
 async fn read(copies: &Cluster, job: &Job, version: &str) -> Result<Option<Bytes>, Error> {
     let Address { resource, name } = &job.copy_at;
     let copy = match copies.get(resource, name, Content::Metadata).await {
@@ -149,6 +151,7 @@ async fn read(copies: &Cluster, job: &Job, version: &str) -> Result<Option<Bytes
         Err(error) => return Err(error),
     };
     let meta = Meta::of(name, &copy)?;
+    not_older(&meta, version.parse().unwrap_or_default())?;
     // One with our mark alone would count as ours once a syncer is among its managers.
     let may_be_anothers =
         job.copy_of(&meta).state == CopyState::Foreign && meta.is_copy_of(job.direction, &resource.kind);

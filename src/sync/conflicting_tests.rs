@@ -158,6 +158,15 @@ async fn nothing_is_applied_before_what_has_to_be_ours_alone_can_be_read() {
             let (outcome, asked) = run_with(this(), direction, &[(503, BUSY)]).await;
             assert_eq!(outcome.unwrap_err().error.status().unwrap().code, 503, "{direction}");
             assert_eq!(asked, ["GET"], "{direction}");
+            // Nor can it be known from what was there before.
+            let six = copy(6, direction, &owners);
+            let (outcome, asked) = run_with(this(), direction, &[(200, six)]).await;
+            let error = outcome.unwrap_err().error;
+            assert!(
+                matches!(error, Error::Outdated { version: 6, shown: 7 }),
+                "{direction}: {error}"
+            );
+            assert_eq!(asked, ["GET"], "{direction}");
             // What may never be read keeps nothing up.
             let eight = copy(8, direction, &owners);
             let (outcome, asked) = run_with(this(), direction, &[(403, FORBIDDEN), (200, eight)]).await;

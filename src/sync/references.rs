@@ -4,6 +4,7 @@
 //! object, or none any more, the UID of the former one would be left: a volume would then be bound to a claim that is gone,
 //! and be released or deleted with what is on it. So it is removed first ([`let_go`]).
 
+use kube_lite::read::not_older;
 use kube_lite::{Cluster, Content, Error};
 use serde_json::{Value, json};
 
@@ -35,7 +36,9 @@ pub(super) async fn let_go(
         Err(error) if error.is_final() => return Ok(None),
         Err(error) => return Err(error),
     };
-    if Meta::of(name, &copy)?.resource_version != version {
+    let meta = Meta::of(name, &copy)?;
+    not_older(&meta, version.parse().unwrap_or_default())?;
+    if meta.resource_version != version {
         return Ok(None);
     }
     let wanted = desired.contents().map(Value::Object).unwrap_or_default();

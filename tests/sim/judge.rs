@@ -39,9 +39,10 @@ const CASCADE_CONVERGENCE: Duration = Duration::from_secs(3600 + 25 * 60);
 /// The time in which nothing may happen.
 const IDLE: Duration = Duration::from_secs(3600);
 /// The most requests about one object that keeps failing, in an hour: a back-off of 150 s to 300 s, so hardly ever more
-/// than 20 tries, and four requests a try (reading it at the hub, looking at its copy, applying it, and reading who else has
-/// written to the copy).
-const FAILING: u64 = 80;
+/// than 20 tries, and seven requests a try. One is at the hub, which reads it. At the edge the copy is read for what is
+/// left to others and for whose fields it has, applied and, once that is refused, read again, taken over, and asked for
+/// what would be valid.
+const FAILING: u64 = 20 * 7;
 /// The same for one whose place somebody else's has: two requests a try.
 const CONFLICTING: u64 = 40;
 /// The same for one whose place is that of another origin's copy: a try in five to ten minutes, if nothing is reported before.

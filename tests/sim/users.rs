@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::task::spawn_local;
 use tokio::time::Instant;
 
-use super::fields::Writer;
+use super::fields::{self, Writer};
 use super::ledger::Lost;
 use super::refusal::Refusal;
 use super::server::Server;
@@ -85,9 +85,18 @@ impl Server {
         })
     }
 
-    /// Applies all that an object holds, as another field manager.
+    /// Applies all that somebody has set in an object, as another field manager. Who applies what the server has filled in
+    /// keeps that for good.
     pub fn apply(self: &Rc<Self>, manager: &str, key: &Key) -> Option<Object> {
         let mut config = (**self.store.borrow().get(key)?).clone();
+        let owners = fields::owners(&config);
+        let is_set = |path: &[String]| owners.iter().any(|(owned, _)| owned.starts_with(path));
+        config.as_object_mut()?.retain(|part, fields| {
+            if let Some(fields) = fields.as_object_mut() {
+                fields.retain(|name, _| is_set(&[part.clone(), name.clone()]));
+            }
+            is_set(&[part.clone()])
+        });
         config["metadata"] = json!({});
         self.apply_this(manager, key, config)
     }
