@@ -169,6 +169,11 @@ fn many_and_most_are_too_many_also_if_they_come_slowly_and_nothing_takes_their_p
             None,
         ),
         (
+            "one more, a moment after a confirmation",
+            &[Create(44, 0.0), Delete(21, 0.1), Confirm, Delete(3, 1.0)],
+            None,
+        ),
+        (
             "the rest, and half of that, after a confirmation",
             &[Create(1000, 0.0), Delete(400, 6.0), Confirm, Delete(400, 6.0)],
             Some(300),

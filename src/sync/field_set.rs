@@ -144,7 +144,7 @@ impl FieldSet {
             let is_listed = self.lists_item(mine, at);
             for (key, below) in self.fields(mine).filter(|(key, _)| !is_of_place(key, at)) {
                 match other.below(theirs, key) {
-                    Some(theirs) if self.is_leaf(below) && other.is_leaf(theirs) => return true,
+                    Some(theirs) if self.is_leaf(below) && (is_listed || other.is_leaf(theirs)) => return true,
                     Some(_) if self.lists_item(below, key) && self.is_of_place_alone(below, key) => return true,
                     Some(theirs) => pairs.push((below, theirs, key)),
                     None if is_listed && self.is_leaf(below) => return true,
@@ -187,20 +187,25 @@ impl FieldSet {
             Shared {
                 theirs: Some(0),
                 is_listed: false,
+                is_of_item: false,
             },
             |set, below, at: &Shared, key| match other.below(at.theirs?, key) {
                 Some(theirs) => Some(Shared {
                     theirs: Some(theirs),
                     is_listed: set.lists_item(below, key),
+                    is_of_item: at.is_listed,
                 }),
                 None => (at.is_listed && set.is_leaf(below)).then_some(Shared {
                     theirs: None,
                     is_listed: false,
+                    is_of_item: true,
                 }),
             },
             |at, _, is_leaf| match at.theirs {
                 _ if !is_leaf => at.is_listed,
-                Some(theirs) => other.is_leaf(theirs),
+                // What is left of a field of an item: the server takes what is within it from a manager that lacks a
+                // default in it, as soon as another one applies it.
+                Some(theirs) => at.is_of_item || other.is_leaf(theirs),
                 None => true,
             },
         )
@@ -321,6 +326,8 @@ struct Shared {
     theirs: Option<usize>,
     /// It is an item of a list that this one has as a whole.
     is_listed: bool,
+    /// It is a field of such an item.
+    is_of_item: bool,
 }
 
 /// True if a key, as it is written, is the wanted one.
@@ -391,6 +398,12 @@ mod tests {
                 &format!(r#"{{"f:env":{{{ITEM}:{{".":{{}},"f:name":{{}},"f:more":{{"f:x":{{}}}},"f:value":{{}}}}}}}}"#),
                 &format!(r#"{{"f:env":{{{ITEM}:{{".":{{}},"f:name":{{}},"f:value":{{}}}}}}}}"#),
                 &format!(r#"{{"f:env":{{{ITEM}:{{".":{{}},"f:more":{{"f:x":{{}}}},"f:name":{{}}}}}}}}"#),
+            ),
+            // So does what is left of a field, of which the other one has what is within.
+            (
+                &format!(r#"{{"f:env":{{{ITEM}:{{".":{{}},"f:name":{{}},"f:valueFrom":{{}}}}}}}}"#),
+                &format!(r#"{{"f:env":{{{ITEM}:{{".":{{}},"f:name":{{}},"f:valueFrom":{{"f:fieldRef":{{}}}}}}}}}}"#),
+                "{}",
             ),
             // A default goes with the item, also if nothing but what the item is known by is in common.
             (

@@ -415,6 +415,11 @@ fn defaults_that_nobody_asked_for_stay_at_the_hub() {
         let mut scaled = owner("kube-controller-manager", owned("replicas"));
         scaled[0]["subresource"] = json!("scale");
         check_spec(kind, "replicas", json!(3), Some(scaled), true);
+        // Of `kubectl scale`, a server names nobody where nobody had the field before.
+        check_spec(kind, "replicas", json!(0), Some(nobody()), true);
+        check_spec(kind, "replicas", json!(3), Some(nobody()), true);
+        let of_controller = Some(owner("kube-controller-manager", owned("replicas")));
+        check_spec(kind, "replicas", json!(3), of_controller, false);
     }
     check_spec("Ingress", "ingressClassName", json!("nginx"), None, true);
     check_spec("Ingress", "ingressClassName", json!("nginx"), Some(nobody()), false);

@@ -117,6 +117,8 @@ impl DeletesDone {
     /// People or time have ended a hold: what was lost before was no accident.
     pub(super) fn forgive(&mut self) {
         self.level.highest.clear();
+        self.all.iter_mut().for_each(|delete| delete.is_permitted = true);
+        self.without_permit = 0;
     }
 
     pub(super) fn drop_old(&mut self, now: Instant) {

@@ -15,6 +15,11 @@ use crate::sync::managed_fields::{MADE_UP, is_controller};
 /// Where clients that send whole objects note what people have given them.
 pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
+/// How many pods an object is to have, in all types that are scaled there.
+const REPLICAS: [&str; 2] = ["f:spec", "f:replicas"];
+/// What a schema gives where nobody has said how many.
+const DEFAULT_REPLICAS: u64 = 1;
+
 /// The hub object that a value is from: what else the rules have to know of it.
 pub(in crate::sync) struct Hub<'a> {
     pub(super) direction: Direction,
@@ -123,9 +128,15 @@ impl Hub<'_> {
                 && !one.is_controller()
                 && !(one.notes_what_is_wanted() && self.was_given(path) == Some(false))
         };
-        if !owners.is_empty() && !owners.iter().any(has_set) {
+        if !owners.is_empty() && !owners.iter().any(has_set) && !self.was_scaled(path, value) {
             *value = Value::Null;
         }
+    }
+
+    /// True for a number of replicas that nobody has set but through `scale`: where no manager had the field before, an API
+    /// server names none for that either, and only the number shows that it is no default.
+    pub(super) fn was_scaled(&self, path: &[&str], value: &Value) -> bool {
+        path == REPLICAS && *value != DEFAULT_REPLICAS && !self.owners().iter().any(|one| one.owns(path))
     }
 
     /// What people have given to a client that notes it.

@@ -42,7 +42,11 @@ pub(crate) fn retain_unset(paths: &mut Vec<Path>, origin: &[u8], api_version: &s
     let has_set = |one: &Owner, path: &Path| {
         one.owns_within(path) && !(one.notes_what_is_wanted() && note.as_ref().is_some_and(|note| !gives(note, path)))
     };
-    paths.retain(|path| !setters().any(|one| has_set(one, path)));
+    let was_scaled = |path: &Path| {
+        let keys: Vec<&str> = path.iter().map(String::as_str).collect();
+        matches!(found_at(&whole, path), Ok(Some(value)) if hub.was_scaled(&keys, value))
+    };
+    paths.retain(|path| !was_scaled(path) && !setters().any(|one| has_set(one, path)));
     Ok(())
 }
 
@@ -137,6 +141,23 @@ mod tests {
             (json!([owner("before-first-apply", "Update", &set)]), false),
         ] {
             assert_eq!(is_unset(MODE, &owners, None), expected, "{owners}");
+        }
+    }
+
+    #[test]
+    fn a_number_of_replicas_that_is_no_default_was_set_by_scaling() {
+        let owners = json!([owner("argocd", "Apply", &json!({"f:spec": {"f:size": {}}}))]);
+        for (field, number, is_left_out) in [
+            ("replicas", 1, true),
+            ("replicas", 0, false),
+            ("replicas", 7, false),
+            ("size", 1, false),
+            ("more", 7, true),
+        ] {
+            let origin = json!({"metadata": {"name": "a", "managedFields": owners}, "spec": {field: number}});
+            let mut paths = vec![vec!["f:spec".to_owned(), format!("f:{field}")]];
+            retain_unset(&mut paths, origin.to_string().as_bytes(), "example.org/v1").unwrap();
+            assert_eq!(!paths.is_empty(), is_left_out, "{field}: {number}");
         }
     }
 
