@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::managers::{create_as, patch_as};
+use crate::managers::{create_as, deployment, patch_as};
 use crate::support::Objects;
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{namespace, path};
@@ -13,6 +13,7 @@ use crate::support::story::{SOON, arrives, becomes, crd, custom_object, drop_crd
 in_both_modes!(
     a_default_that_nobody_has_set_at_the_hub_is_left_to_who_sets_it_at_the_edge,
     defaults_of_built_in_types_are_left_to_the_edge,
+    a_number_that_people_scale_to_is_no_default,
     the_type_of_a_secret_is_no_default,
     a_new_default_that_the_other_side_lacks_holds_up_nothing,
 );
@@ -171,6 +172,45 @@ async fn defaults_of_built_in_types_are_left_to_the_edge(flags: Mode) {
             assert_eq!(copy["spec"], expected, "{plural} {name}");
         }
     }
+}
+
+/// A server names no manager for the field then, since nobody had it before.
+async fn a_number_that_people_scale_to_is_no_default(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, v1) = own_group(&shop);
+    let mut rolls = crd(&group, "rolls", true);
+    rolls["spec"]["versions"][0]["subresources"]["scale"] =
+        json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
+    install_crd(&[&hub, &edge], &rolls).await;
+    for side in [&hub, &edge] {
+        side.create(&namespace(&shop)).await;
+    }
+    let mut spec = all_of(&shop, &[("apps", "deployments"), (&group, "rolls")]);
+    let upsync = |group: &str, resource: &str| json!({"apiGroup": group, "resources": [resource], "namespaces": [shop], "names": ["up"]});
+    spec["upsync"] = json!([upsync("apps", "deployments"), upsync(&group, "rolls")]);
+    for (side, name) in [(&hub, "down"), (&edge, "up")] {
+        let mut web = deployment(&shop, name, &json!({}));
+        web["spec"].as_object_mut().expect("it has one").remove("replicas");
+        side.apply_as("argocd", &web).await;
+        side.apply_as("argocd", &custom_object(&group, "rolls", &shop, name, 1))
+            .await;
+    }
+    select(&hub, &spec).await;
+    let _syncer = pair.syncer(flags);
+    for (api_version, plural) in [("apps/v1", "deployments"), (&*v1, "rolls")] {
+        for (from, to, name) in [(&hub, &edge, "down"), (&edge, &hub, "up")] {
+            arrives(to, api_version, plural, &shop, name).await;
+            let scale = format!("{}/scale", path(api_version, plural, &shop, name));
+            for number in [7, 0] {
+                patch_as(from, "kubectl", &scale, &json!({"spec": {"replicas": number}})).await;
+                becomes(to, [api_version, plural, &shop, name], "is scaled", |copy| {
+                    copy["spec"]["replicas"] == number
+                })
+                .await;
+            }
+        }
+    }
+    drop_crds(&[&hub, &edge], &[&format!("rolls.{group}")]).await;
 }
 
 /// An apply without it would fill a Secret of any type.

@@ -142,7 +142,7 @@ async fn a_type_that_drops_a_version_is_synced_on(flags: Mode) {
     drop_crds(&sides, &[&format!("servings.{group}")]).await;
 }
 
-fn deployment(shop: &str, name: &str, spec: &Value) -> Value {
+pub(crate) fn deployment(shop: &str, name: &str, spec: &Value) -> Value {
     let container = json!({"name": "c", "image": "example.org/c:1",
         "env": [{"name": "KEEP", "value": "1"}, {"name": "DEBUG", "value": "1"}]});
     let mut object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": shop, "name": name},
@@ -240,7 +240,21 @@ async fn an_item_that_the_hub_drops_goes_whatever_defaults_others_hold_of_it(fla
     let both = |field: &str| json!([{field: 80, "name": "a"}, {field: 81, "name": "b"}]);
     let one = |field: &str| json!([{field: 80, "name": "a"}]);
     let unnamed = json!([{"containerPort": 80}, {"containerPort": 81}]);
+    // What another one applies too is taken from the first within `valueFrom`, for a default, and what holds it is not.
+    let with_env = |env: &Value| {
+        let mut app = deployment(&shop, "env", &json!({"replicas": 1}));
+        app["spec"]["template"]["spec"]["containers"][0]["env"] = env.clone();
+        app
+    };
+    let env = json!([{"name": "KEEP", "value": "1"},
+        {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        {"name": "CPU", "valueFrom": {"resourceFieldRef": {"containerName": "c", "resource": "limits.cpu"}}}]);
     let objects = [
+        (
+            with_env(&env),
+            with_env(&json!([env[0]])),
+            "/spec/template/spec/containers/0/env",
+        ),
         (
             app(&unnamed),
             app(&one("containerPort")),
@@ -256,13 +270,14 @@ async fn an_item_that_the_hub_drops_goes_whatever_defaults_others_hold_of_it(fla
     select(&hub, &all_of(&shop, &[("", "services"), ("apps", "deployments")])).await;
     let _syncer = pair.syncer(flags);
     let places = [
+        ["apps/v1", "deployments", &*shop, "env"],
         ["apps/v1", "deployments", &*shop, "app"],
         ["v1", "services", &*shop, "web"],
     ];
     for (at, (_, fewer, ports)) in places.into_iter().zip(&objects) {
         becomes(&edge, at, "is adopted", |copy| annotation(copy, "adopted") == "true").await;
         hub.apply_as("people", fewer).await;
-        becomes(&edge, at, "has one port", |copy| {
+        becomes(&edge, at, "has one item", |copy| {
             copy.pointer(ports).and_then(Value::as_array).map(Vec::len) == Some(1)
         })
         .await;
