@@ -576,8 +576,8 @@ impl Ledger {
         {
             self.break_promise(format!("deleted {key} although {why}"), &[key]);
         }
-        // What nothing selects any more goes, with its type or alone.
-        let always_named = || self.history.always_named(&origin.resource);
+        // What nothing selects any more goes, with its type or alone. Where lists lie, they may have lacked the config.
+        let always_named = || !self.lists_lie && self.history.always_named(&origin.resource);
         if flow.from == Side::Hub && self.taken.keeps(origin, self.start.elapsed()) && always_named() {
             self.break_promise(format!("deleted {key}, whose origin went with its type"), &[key]);
         }
