@@ -17,7 +17,6 @@ mod asking;
 mod config_kind;
 mod configs;
 mod contention;
-mod copies;
 mod count;
 mod crds;
 mod definitions;
