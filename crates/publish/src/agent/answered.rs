@@ -89,8 +89,11 @@ impl Agent {
             self.begin_route(route);
         }
         self.objects.is_tried(&primary);
-        if let Some(uses) = synced.uses {
-            self.uses.are(&primary, uses);
+        if let Some(found) = synced.uses {
+            self.uses.are(&primary, found);
+        }
+        for namespace in synced.left {
+            self.has_left(namespace);
         }
         let route = self.published.route(primary.route);
         let has_related = route.is_some_and(|route| !route.resource.related.is_empty());

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use driver::Moment;
 use driver::outbox::Outbox;
-use driver::queue::{Class, Done, Queue};
+use driver::queue::{Class, Done, Payload as _, Queue, QueueKey as _};
 use driver::serve::HealthQuery;
 use driver::source::{Reading, Style};
 use kube_lite::{ResourceType, Standing};
@@ -48,7 +48,7 @@ use crate::kcp;
 use crate::keys;
 use crate::kinds::Origin;
 use crate::publishing::{ExportJob, PublishJob};
-use crate::sides::{Key, Side};
+use crate::sides::{Key, Primary, Side};
 use crate::sync::Job;
 use crate::turn::AtHand;
 use driver::events::Record;
@@ -61,6 +61,10 @@ const LATER: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_secs(5);
 /// The entries of the queue.
 const CAPACITY: usize = 4096;
+/// How many of them one workspace fills with news. What it has more waits outside, so that others find room.
+const OF_WORKSPACE: usize = CAPACITY / 16;
+/// The bytes of objects in the queue that need not be read again.
+const AT_HAND: usize = 8 << 20;
 
 /// What the agent was started with, and what was found then.
 #[derive(Clone, Debug)]
@@ -260,9 +264,20 @@ impl Agent {
         });
     }
 
+    /// An object is to have its turn.
+    fn is_next(&mut self, primary: Primary, at_hand: Option<AtHand>) {
+        let key = Key::Object(primary);
+        if self.queue.of_lot(&key.lot()) >= OF_WORKSPACE {
+            return self.queue.put_off(key, Class::Normal);
+        }
+        let kept = self.queue.payload_bytes();
+        let at_hand = at_hand.filter(|object| kept + object.bytes() <= AT_HAND);
+        self.queue.add(key, Class::Normal, at_hand);
+    }
+
     /// Something that was worked on is done.
     fn is_done(&mut self, key: &Key, done: Done<Side>) {
-        let workspace = driver::queue::QueueKey::lot(key);
+        let workspace = key.lot();
         if let Some(running) = self.at_once.get_mut(&workspace) {
             *running -= 1;
             if *running == 0 {
@@ -336,14 +351,9 @@ impl Agent {
             keys.into_iter().map(|key| (key, Class::Normal)).collect::<Vec<_>>()
         }) {}
         let at_once = &self.at_once;
-        let rank = |key: &Key| {
-            at_once
-                .get(&driver::queue::QueueKey::lot(key))
-                .copied()
-                .unwrap_or_default()
-        };
+        let rank = |key: &Key| at_once.get(&key.lot()).copied().unwrap_or_default();
         let taken = self.queue.take(self.now, Class::Last, rank)?;
-        *self.at_once.entry(driver::queue::QueueKey::lot(&taken.0)).or_default() += 1;
+        *self.at_once.entry(taken.0.lot()).or_default() += 1;
         self.taken += 1;
         Some(taken)
     }
@@ -383,7 +393,8 @@ impl Agent {
                 if has_related {
                     let is_ending = self.objects.is_ending(primary);
                     turn.uses = self.uses.turn(primary, is_ending);
-                    turn.uses.are_all_known = !is_ending || !self.objects.has_untried(primary);
+                    let lets_go = is_ending || self.uses.leaves(primary);
+                    turn.uses.are_all_known = lets_go && !self.objects.has_untried(primary);
                 }
                 let job = Job {
                     route: Rc::clone(route),

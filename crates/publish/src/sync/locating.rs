@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::rc::Rc;
 
 use kube_lite::discovery::ServedResource;
-use kube_lite::{Cluster, Content, ObjectName, ResourceType};
+use kube_lite::{Cluster, Content, ObjectName, ResourceType, is_path_segment};
 use serde_json::Value;
 
 use super::Pass;
@@ -62,23 +62,25 @@ impl End<'_> {
 impl Pass<'_> {
     /// The end of the origin, and the other one.
     pub(super) async fn ends(&self, related: &Related) -> Result<[End<'_>; 2], Stop> {
-        let end = async |at: Origin| {
-            let (side, server, workspace) = match at {
-                Origin::Kcp => (self.primary.shard(), self.shard, self.primary.name.workspace()),
-                Origin::Service => (Side::Service, self.service, ""),
-            };
-            let type_of = related.type_on(at);
-            let found = self.known.served((side, server), workspace, &type_of).await;
-            let found = found.map_err(|error| Stop::of(side, "finding a related type", &type_of.resource, error))?;
-            let found = found.ok_or_else(|| unknown(&type_of, at))?;
-            Ok::<_, Stop>(End {
-                side,
-                server,
-                workspace,
-                served: found,
-            })
-        };
+        let end = async |at: Origin| self.end(at, &related.type_on(at)).await;
         Ok([end(related.origin).await?, end(other(related.origin)).await?])
+    }
+
+    /// The end at this side, for a type.
+    pub(super) async fn end(&self, at: Origin, type_of: &TypeOf) -> Result<End<'_>, Stop> {
+        let (side, server, workspace) = match at {
+            Origin::Kcp => (self.primary.shard(), self.shard, self.primary.name.workspace()),
+            Origin::Service => (Side::Service, self.service, ""),
+        };
+        let found = self.known.served((side, server), workspace, type_of).await;
+        let found = found.map_err(|error| Stop::of(side, "finding a related type", &type_of.resource, error))?;
+        let served = found.ok_or_else(|| unknown(type_of, at))?;
+        Ok(End {
+            side,
+            server,
+            workspace,
+            served,
+        })
     }
 
     /// The names of the objects at both ends, in the order of those at the origin.
@@ -126,17 +128,18 @@ impl Pass<'_> {
             let words = format!("spec.related {:?}: {words}", related.identifier);
             Stop::because("finding related objects", words, CORRECT)
         };
-        match locator {
-            Locator::Reference(place) => both.referenced(place, related.origin).map_err(wrong),
-            Locator::Template(template) => both.rendered(template, related.origin).map_err(wrong),
+        let names = match locator {
+            Locator::Reference(place) => both.referenced(place, related.origin),
+            Locator::Template(template) => both.rendered(template, related.origin),
             Locator::Selector(locator) => {
                 let selector = both.selector(locator).map_err(wrong)?;
                 let found = self.list_related(origin, resource, namespace, &selector).await?;
                 let is_namespace = resource.is("", "namespaces");
                 let names = found.iter().map(|found| rewritten(both, locator, found, is_namespace));
-                names.collect::<Result<_, _>>().map_err(wrong)
+                names.collect::<Result<Vec<_>, _>>()
             }
-        }
+        };
+        names.and_then(named).map_err(wrong)
     }
 
     /// The objects with these labels at one end.
@@ -149,7 +152,7 @@ impl Pass<'_> {
     ) -> Result<Vec<Value>, Stop> {
         let mut path = kube_lite::group_version_path(&resource.group, &resource.version);
         if resource.namespaced && !namespace.is_empty() {
-            let _ = write!(path, "/namespaces/{namespace}");
+            let _ = write!(path, "/namespaces/{}", encoded(namespace));
         }
         let _ = write!(
             path,
@@ -174,6 +177,16 @@ fn rewritten(both: &Both<'_>, locator: &SelectorLocator, found: &Value, is_names
     Ok((name.to_owned(), both.rewritten(locator, name, object)?))
 }
 
+/// What can be names of objects, and parts of a path: consumers write what fields and templates give.
+fn named(names: Vec<Names>) -> Result<Vec<Names>, String> {
+    let is_one = |name: &&String| is_path_segment(name) && !name.contains(char::is_control);
+    let all = || names.iter().flat_map(|(one, other)| [one, other]);
+    if let Some(name) = all().find(|name| !is_one(name)) {
+        return Err(format!("{name:?} is no name of an object"));
+    }
+    Ok(names)
+}
+
 fn unknown(type_of: &TypeOf, at: Origin) -> Stop {
     let TypeOf {
         group,
@@ -191,7 +204,7 @@ fn unknown(type_of: &TypeOf, at: Origin) -> Stop {
 fn encoded(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~/".contains(&byte) {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
             out.push(char::from(byte));
         } else {
             let _ = write!(out, "%{byte:02X}");
@@ -206,6 +219,17 @@ mod tests {
 
     #[test]
     fn a_selector_is_a_part_of_a_query() {
-        assert_eq!(encoded("a/b=c,e in (x)"), "a/b%3Dc%2Ce%20in%20%28x%29");
+        assert_eq!(encoded("a/b=c,e in (x)"), "a%2Fb%3Dc%2Ce%20in%20%28x%29");
+    }
+
+    #[test]
+    fn what_is_no_name_is_not_asked_for() {
+        let names = |name: &str| named(vec![("a".to_owned(), name.to_owned())]);
+        for name in ["a", "a.b", "system:x", "a b?c#d", &"n".repeat(253)] {
+            assert!(names(name).is_ok(), "{name}");
+        }
+        for name in ["", ".", "..", "a/b", "../x", "a%2Fb", "a\r\nb", &"n".repeat(254)] {
+            assert!(names(name).is_err(), "{name:?}");
+        }
     }
 }

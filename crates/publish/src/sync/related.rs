@@ -1,7 +1,8 @@
 //! What is synced with a primary, from whichever side it comes.
 //!
 //! Promises: an object at the side of its origin is never deleted, and changed only by our finalizer; one that is not there
-//! yet is no error; what another side has more than the origin stays.
+//! yet is no error; what another side has more than the origin stays; an object of the service cluster that no agent has
+//! made, or one for another workspace, is not touched.
 
 use std::collections::BTreeSet;
 
@@ -11,77 +12,90 @@ use serde_json::{Value, json};
 
 use super::locating::{CORRECT, End};
 use super::state::States;
-use super::{Pass, create, delete};
+use super::{Pass, create};
 use crate::apply::WRITER;
-use crate::copy::{self, Terms};
+use crate::copy::{self, Marks, Terms};
 use crate::kcp::parsed;
 use crate::keys::{RELATED_PREFIX, state_key, state_key_of_kind};
 use crate::kinds::{Origin, Related, StatusSync};
-use crate::lifecycle::{self, Propagation};
+use crate::lifecycle;
 use crate::naming::CopyName;
 use crate::related::Both;
 use crate::sides::Side;
 use crate::trouble::Stop;
 use crate::turn::Use;
 
-/// What is to be deleted or let go with a primary: an object at its origin, and at the other end.
-type Pair = (ObjectName, ObjectName);
+/// A related object, at its origin and at the other end.
+pub(super) type Pair = (ObjectName, ObjectName);
+
+/// What belongs to a primary by one of the rules.
+pub(super) struct Located<'a> {
+    pub(super) related: &'a Related,
+    pub(super) ends: [End<'a>; 2],
+    pub(super) pairs: Vec<Pair>,
+}
+
+/// What to do about an object that is in the way.
+const FOREIGN: &str = "delete it, or let spec.related or spec.naming of the PublishedResource give another name or namespace; or \
+    hand it over, with the label syncagent.kcp.io/agent-name and the name of the agent";
 
 impl Pass<'_> {
     /// Brings what is related to a primary in sync.
     pub(super) async fn relate(&self, object: &Value, copy: &Value) -> Result<(), Stop> {
+        if self.route.resource.related.is_empty() {
+            return Ok(());
+        }
+        let (located, failure) = self.locate(object, copy, |_| true).await?;
+        let mut found = match failure {
+            None => self.let_go(&located).await?,
+            // What belongs to it is not known.
+            Some(_) => self.known_uses(),
+        };
+        let brought = self.bring_all(object, &located, &mut found.all).await;
+        if brought.is_err() {
+            found.all.extend(&self.job.turn.uses.known);
+        }
+        self.uses.replace(Some(found));
+        brought.and(failure.map_or(Ok(()), Err))
+    }
+
+    /// What belongs to a primary by the rules, as far as that can be told, and the first thing that cannot.
+    pub(super) async fn locate<'r>(
+        &'r self,
+        object: &Value,
+        copy: &Value,
+        which: impl Fn(&Related) -> bool,
+    ) -> Result<(Vec<Located<'r>>, Option<Stop>), Stop> {
         let both = self.both(object, copy);
-        let mut uses = BTreeSet::new();
-        for related in &self.route.resource.related {
-            let ends = self.ends(related).await?;
-            let pairs = self.pairs(related, &both, &ends).await?;
+        let (mut all, mut failure) = (Vec::new(), None);
+        for related in self.route.resource.related.iter().filter(|related| which(related)) {
+            let located = async {
+                let ends = self.ends(related).await?;
+                let pairs = self.pairs(related, &both, &ends).await?;
+                Ok(Located { related, ends, pairs })
+            };
+            match located.await {
+                Ok(located) => all.push(located),
+                Err(stop @ Stop::Fails(_)) => failure = failure.or(Some(stop)),
+                Err(stop) => return Err(stop),
+            }
+        }
+        Ok((all, failure))
+    }
+
+    async fn bring_all(&self, object: &Value, located: &[Located<'_>], uses: &mut BTreeSet<Use>) -> Result<(), Stop> {
+        for Located { related, ends, pairs } in located {
             for (index, pair) in pairs.iter().enumerate() {
-                let is_used = self.bring_related(related, &ends, pair).await?;
+                let is_used = self.bring_related(related, ends, pair).await?;
                 if is_used && related.ends_with_primary() {
-                    uses.extend(used(&ends, pair));
+                    uses.extend(used(ends, pair));
                 }
                 if related.origin == Origin::Service {
                     self.point_to(object, related, &ends[1], &pair.1, index).await?;
                 }
             }
         }
-        self.uses.replace(Some(uses));
         Ok(())
-    }
-
-    /// Takes away what goes with the primary, and no other primary has. True if all of it is gone.
-    pub(super) async fn clean_up(&self, object: &Value, copy: &Value) -> Result<bool, Stop> {
-        let both = self.both(object, copy);
-        let (mut all, mut uses) = (Vec::new(), BTreeSet::new());
-        let related = self.route.resource.related.iter();
-        for related in related.filter(|related| related.ends_with_primary()) {
-            let ends = self.ends(related).await?;
-            let pairs = self.pairs(related, &both, &ends).await?;
-            uses.extend(pairs.iter().flat_map(|pair| used(&ends, pair)));
-            all.push((ends, pairs));
-        }
-        let own = &self.job.turn.uses;
-        let is_known = uses.is_subset(&own.known);
-        self.uses.replace(Some(uses));
-        if !is_known {
-            // Whether others have it too is known at the next turn.
-            return Err(Stop::Again);
-        }
-        if !own.are_all_known {
-            return Ok(false);
-        }
-        let mut is_gone = true;
-        for (ends, pairs) in &all {
-            for pair in pairs {
-                is_gone &= self.end_related(ends, pair).await?;
-            }
-        }
-        Ok(is_gone)
-    }
-
-    /// Another primary has this too.
-    fn is_shared(&self, end: &End<'_>, name: &ObjectName) -> bool {
-        self.job.turn.uses.shared.contains(&end.used(name))
     }
 
     fn both<'b>(&'b self, object: &'b Value, copy: &'b Value) -> Both<'b> {
@@ -105,17 +119,27 @@ impl Pass<'_> {
         let Some(mut source) = origin.get(from).await? else {
             return Ok(false);
         };
-        if related.origin == Origin::Kcp {
-            if lifecycle::is_in_deletion(&source) {
-                // Whoever has taken our finalizer off takes care of it.
-                if !lifecycle::has_finalizer(&source) {
-                    return Ok(false);
-                }
-                let is_over = self.end_related_of(&source, ends, pair).await?;
-                let waits = !is_over || self.is_shared(origin, from);
-                self.waits.set(self.waits.get() || waits);
+        if related.origin == Origin::Kcp && lifecycle::is_in_deletion(&source) {
+            // Whoever has taken our finalizer off takes care of it.
+            if !lifecycle::has_finalizer(&source) {
                 return Ok(false);
             }
+            let is_over = self.end_related_of(&source, ends, pair, &BTreeSet::new()).await?;
+            let waits = !is_over || self.is_shared(origin, from);
+            self.waits.set(self.waits.get() || waits);
+            return Ok(false);
+        }
+        let found = there.get(to).await?;
+        if let Some(found) = &found
+            && let Some(why) = self.is_foreign(found, ends, from).await?
+        {
+            let words = format!("{} {to:?} is there: {why}", there.served.resource.kind);
+            return Err(Stop::because("bringing a related object", words, FOREIGN));
+        }
+        if related.ends_with_primary() {
+            self.write_down(related, ends, pair).await?;
+        }
+        if related.origin == Origin::Kcp {
             if let Some(patch) = lifecycle::add_finalizer(&source) {
                 let body = Bytes::from(patch.to_string());
                 let written = origin.server.merge_patch(&origin.served.resource, from, body).await;
@@ -124,7 +148,6 @@ impl Pass<'_> {
             }
         }
         let rules = self.route.related_rules(&related.identifier);
-        let found = there.get(to).await?;
         if found.as_ref().is_some_and(lifecycle::is_in_deletion) {
             return Ok(true);
         }
@@ -203,7 +226,7 @@ impl Pass<'_> {
         Ok(object)
     }
 
-    fn states(&self, origin: &End<'_>, from: &ObjectName) -> States<'_, '_> {
+    pub(super) fn states(&self, origin: &End<'_>, from: &ObjectName) -> States<'_, '_> {
         // Objects of two kinds may have one name: the Go agent's key lacks the kind.
         let cluster = origin.workspace;
         let kind = &origin.served.resource.kind;
@@ -237,62 +260,6 @@ impl Pass<'_> {
             .map_err(|error| there.stop("writing the status of", to, error))
     }
 
-    /// The object at the other end goes, and then our finalizer at the origin. True if both are gone, or stay since another
-    /// primary has them.
-    async fn end_related(&self, ends: &[End<'_>; 2], pair @ (from, to): &Pair) -> Result<bool, Stop> {
-        let source = ends[0].get(from).await?;
-        // Names come from both sides: one that was never synced is somebody else's, whatever names it.
-        let is_marked = source.as_ref().is_some_and(lifecycle::has_finalizer);
-        if !is_marked && self.states(&ends[0], from).read().await?.is_none() {
-            return Ok(true);
-        }
-        match source {
-            Some(source) => self.end_related_of(&source, ends, pair).await,
-            None if self.is_shared(&ends[1], to) => Ok(true),
-            None => self.delete_related(&ends[1], to).await,
-        }
-    }
-
-    async fn end_related_of(
-        &self,
-        source: &Value,
-        [origin, there]: &[End<'_>; 2],
-        (from, to): &Pair,
-    ) -> Result<bool, Stop> {
-        if !self.is_shared(there, to) && !self.delete_related(there, to).await? {
-            return Ok(false);
-        }
-        let is_ours = origin.side != Side::Service && !self.is_shared(origin, from);
-        let patch = lifecycle::remove_finalizer(source).filter(|_| is_ours);
-        if let Some(patch) = patch {
-            let body = Bytes::from(patch.to_string());
-            match origin.server.merge_patch(&origin.served.resource, from, body).await {
-                Ok(_) => {}
-                Err(error) if error.proves_absent(&from.name) => {}
-                Err(error) => return Err(origin.stop("removing the finalizer from", from, error)),
-            }
-        }
-        Ok(true)
-    }
-
-    async fn delete_related(&self, there: &End<'_>, to: &ObjectName) -> Result<bool, Stop> {
-        let Some(found) = there.get(to).await? else {
-            return Ok(true);
-        };
-        if !lifecycle::is_in_deletion(&found) {
-            let deleted = delete(
-                there.server,
-                &there.served.resource,
-                to,
-                &found,
-                Propagation::Background,
-            )
-            .await;
-            deleted.map_err(|error| there.stop("deleting a related object", to, error))?;
-        }
-        Ok(there.get(to).await?.is_none())
-    }
-
     /// The primary names what belongs to it, for people.
     async fn point_to(
         &self,
@@ -318,20 +285,23 @@ impl Pass<'_> {
             .shard
             .merge_patch(self.route.remote(), &self.primary.name, patch.into())
             .await;
-        let stop = |error| Stop::of(self.primary.shard(), "naming related objects", "", error);
+        let stop = |error| Stop::of_primary(self.primary.shard(), "naming related objects", error);
         written.map(drop).map_err(stop)
     }
 }
 
 /// What a primary has of a pair.
-fn used([origin, there]: &[End<'_>; 2], (from, to): &Pair) -> [Use; 2] {
+pub(super) fn used([origin, there]: &[End<'_>; 2], (from, to): &Pair) -> [Use; 2] {
     [origin.used(from), there.used(to)]
 }
 
-/// Related objects have no marks of ours.
+/// What is the same for all objects at this end.
 fn terms(there: &End<'_>) -> Terms<'static> {
     Terms {
-        agent: None,
+        marks: match there.side {
+            Side::Service => Marks::Related,
+            _ => Marks::None,
+        },
         subresources: if there.served.status_subresource {
             &copy::SUBRESOURCES
         } else {
