@@ -142,7 +142,6 @@ scenarios! {
         an_object_ends_though_what_belongs_to_it_cannot_be_named_any_more
         names_that_consumers_write_lead_to_no_other_request
         an_object_ends_though_its_copy_is_nested_too_deep_to_be_read
-        an_object_ends_without_the_right_to_delete_its_state
         a_secret_that_is_not_the_objects_own_stays_where_it_is
     ;
     belonging:

@@ -89,7 +89,8 @@ impl Agent {
             self.begin_route(route);
         }
         self.objects.is_tried(&primary);
-        if let Some(found) = synced.uses {
+        // One that is gone by now has nothing.
+        if let Some(found) = synced.uses.filter(|_| self.objects.has(&primary)) {
             self.uses.are(&primary, found);
         }
         for namespace in synced.left {

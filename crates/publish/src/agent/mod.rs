@@ -46,7 +46,7 @@ use self::shards::Shards;
 use self::uses::Uses;
 use crate::kcp;
 use crate::keys;
-use crate::kinds::Origin;
+use crate::kinds::{Origin, PublishedResource};
 use crate::publishing::{ExportJob, PublishJob};
 use crate::sides::{Key, Primary, Side};
 use crate::sync::Job;
@@ -115,7 +115,7 @@ pub(crate) struct Agent {
     at_once: BTreeMap<Option<u32>, usize>,
     taken: usize,
     /// What is published as what, as long as that is under way.
-    publishing: BTreeMap<Rc<str>, Rc<crate::kinds::PublishedResource>>,
+    publishing: BTreeMap<Rc<str>, Rc<PublishedResource>>,
     /// The numbers of workspaces.
     workspaces: BTreeMap<Box<str>, u32>,
     export_uid: Rc<str>,
@@ -361,15 +361,21 @@ impl Agent {
     /// Begins with something whose turn it is.
     fn begin(&mut self, key: &Key, at_hand: Option<AtHand>) {
         match key {
-            Key::Published(name) => match self.published.get(name).filter(|_| self.settings.parts.schemas) {
-                Some(resource) => {
-                    self.publishing.insert(Rc::clone(name), Rc::clone(&resource));
-                    let agent = Rc::clone(&self.settings.agent);
-                    let job = PublishJob { resource, agent };
-                    self.outbox.request(Request::Publish(Rc::clone(name), job));
-                }
-                None => self.is_done(key, Done::Finished),
-            },
+            Key::Published(name) => {
+                let parts = self.settings.parts;
+                // What another agent has published can be synced.
+                let may = |it: &Rc<PublishedResource>| parts.schemas || parts.sync && it.schema_name.is_some();
+                let Some(resource) = self.published.get(name).filter(may) else {
+                    return self.is_done(key, Done::Finished);
+                };
+                self.publishing.insert(Rc::clone(name), Rc::clone(&resource));
+                let job = PublishJob {
+                    resource,
+                    agent: Rc::clone(&self.settings.agent),
+                    writes: parts.schemas,
+                };
+                self.outbox.request(Request::Publish(Rc::clone(name), job));
+            }
             Key::Export if self.settings.parts.export => {
                 let job = ExportJob {
                     name: Rc::clone(&self.settings.export),

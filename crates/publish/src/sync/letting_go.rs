@@ -10,10 +10,10 @@ use kube_lite::ObjectName;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::locating::End;
-use super::related::{Located, Pair, used};
+use super::locating::{End, Located, Pair, used};
 use super::state::States;
 use super::{Pass, delete};
+use crate::keys::{state_key, state_key_of_kind};
 use crate::kinds::{Origin, Related, TypeOf};
 use crate::lifecycle::{self, Propagation};
 use crate::sides::Side;
@@ -98,6 +98,16 @@ impl Pass<'_> {
             self.write_book(all).await?;
         }
         Ok(())
+    }
+
+    /// The state of a related object.
+    pub(super) fn states(&self, origin: &End<'_>, from: &ObjectName) -> States<'_, '_> {
+        // Objects of two kinds may have one name: the Go agent's key lacks the kind.
+        let cluster = origin.workspace;
+        let kind = &origin.served.resource.kind;
+        let key = state_key_of_kind(cluster, from.namespace(), &from.name, kind);
+        let former = state_key(cluster, from.namespace(), &from.name);
+        States::of_related(self, key, former)
     }
 
     /// What belonged to the primary when it last had its turn.
@@ -305,14 +315,6 @@ impl Pass<'_> {
         }
         let is_known = self.states(origin, from).read().await?.is_some();
         Ok(lifecycle::belongs_to_another(found, cluster, agent, is_known))
-    }
-}
-
-impl Located<'_> {
-    /// What the primary has of it, if it ends with it.
-    fn uses(&self) -> Vec<Use> {
-        let pairs = self.pairs.iter().filter(|_| self.related.ends_with_primary());
-        pairs.flat_map(|pair| used(&self.ends, pair)).collect()
     }
 }
 

@@ -21,6 +21,24 @@ use crate::turn::Use;
 pub(super) const CORRECT: &str =
     "correct spec.related of the PublishedResource, or the object; it is tried at once when either changes";
 
+/// A related object, at its origin and at the other end.
+pub(super) type Pair = (ObjectName, ObjectName);
+
+/// What belongs to a primary by one of the rules.
+pub(super) struct Located<'a> {
+    pub(super) related: &'a Related,
+    pub(super) ends: [End<'a>; 2],
+    pub(super) pairs: Vec<Pair>,
+}
+
+impl Located<'_> {
+    /// What the primary has of it, if it ends with it.
+    pub(super) fn uses(&self) -> Vec<Use> {
+        let pairs = self.pairs.iter().filter(|_| self.related.ends_with_primary());
+        pairs.flat_map(|pair| used(&self.ends, pair)).collect()
+    }
+}
+
 /// One end of a related object.
 pub(super) struct End<'a> {
     pub(super) side: Side,
@@ -60,6 +78,40 @@ impl End<'_> {
 }
 
 impl Pass<'_> {
+    /// What belongs to a primary by the rules, as far as that can be told, and the first thing that cannot.
+    pub(super) async fn locate<'r>(
+        &'r self,
+        object: &Value,
+        copy: &Value,
+        which: impl Fn(&Related) -> bool,
+    ) -> Result<(Vec<Located<'r>>, Option<Stop>), Stop> {
+        let both = self.both(object, copy);
+        let (mut all, mut failure) = (Vec::new(), None);
+        for related in self.route.resource.related.iter().filter(|related| which(related)) {
+            let located = async {
+                let ends = self.ends(related).await?;
+                let pairs = self.pairs(related, &both, &ends).await?;
+                Ok(Located { related, ends, pairs })
+            };
+            match located.await {
+                Ok(located) => all.push(located),
+                Err(stop @ Stop::Fails(_)) => failure = failure.or(Some(stop)),
+                Err(stop) => return Err(stop),
+            }
+        }
+        Ok((all, failure))
+    }
+
+    fn both<'b>(&'b self, object: &'b Value, copy: &'b Value) -> Both<'b> {
+        Both {
+            kcp: object,
+            service: copy,
+            cluster: &self.key.cluster,
+            path: self.key.workspace_path.as_deref().unwrap_or_default(),
+            now: self.now,
+        }
+    }
+
     /// The end of the origin, and the other one.
     pub(super) async fn ends(&self, related: &Related) -> Result<[End<'_>; 2], Stop> {
         let end = async |at: Origin| self.end(at, &related.type_on(at)).await;
@@ -74,12 +126,12 @@ impl Pass<'_> {
         };
         let found = self.known.served((side, server), workspace, type_of).await;
         let found = found.map_err(|error| Stop::of(side, "finding a related type", &type_of.resource, error))?;
-        let served = found.ok_or_else(|| unknown(type_of, at))?;
+        let found = found.ok_or_else(|| unknown(type_of, at))?;
         Ok(End {
             side,
             server,
             workspace,
-            served,
+            served: found,
         })
     }
 
@@ -169,6 +221,11 @@ impl Pass<'_> {
         let list = list.map_err(|error| Stop::of(at.side, "listing related objects", &resource.resource, error))?;
         Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
+}
+
+/// What a primary has of a pair.
+pub(super) fn used([origin, there]: &[End<'_>; 2], (from, to): &Pair) -> [Use; 2] {
+    [origin.used(from), there.used(to)]
 }
 
 fn rewritten(both: &Both<'_>, locator: &SelectorLocator, found: &Value, is_namespace: bool) -> Result<Names, String> {

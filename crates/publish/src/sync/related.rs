@@ -10,30 +10,18 @@ use bytes::Bytes;
 use kube_lite::{NewStatus, ObjectName, OnlyWith};
 use serde_json::{Value, json};
 
-use super::locating::{CORRECT, End};
-use super::state::States;
+use super::locating::{CORRECT, End, Located, Pair, used};
 use super::{Pass, create};
 use crate::apply::WRITER;
 use crate::copy::{self, Marks, Terms};
 use crate::kcp::parsed;
-use crate::keys::{RELATED_PREFIX, state_key, state_key_of_kind};
+use crate::keys::RELATED_PREFIX;
 use crate::kinds::{Origin, Related, StatusSync};
 use crate::lifecycle;
 use crate::naming::CopyName;
-use crate::related::Both;
 use crate::sides::Side;
 use crate::trouble::Stop;
 use crate::turn::Use;
-
-/// A related object, at its origin and at the other end.
-pub(super) type Pair = (ObjectName, ObjectName);
-
-/// What belongs to a primary by one of the rules.
-pub(super) struct Located<'a> {
-    pub(super) related: &'a Related,
-    pub(super) ends: [End<'a>; 2],
-    pub(super) pairs: Vec<Pair>,
-}
 
 /// What to do about an object that is in the way.
 const FOREIGN: &str = "delete it, or let spec.related or spec.naming of the PublishedResource give another name or namespace; or \
@@ -59,30 +47,6 @@ impl Pass<'_> {
         brought.and(failure.map_or(Ok(()), Err))
     }
 
-    /// What belongs to a primary by the rules, as far as that can be told, and the first thing that cannot.
-    pub(super) async fn locate<'r>(
-        &'r self,
-        object: &Value,
-        copy: &Value,
-        which: impl Fn(&Related) -> bool,
-    ) -> Result<(Vec<Located<'r>>, Option<Stop>), Stop> {
-        let both = self.both(object, copy);
-        let (mut all, mut failure) = (Vec::new(), None);
-        for related in self.route.resource.related.iter().filter(|related| which(related)) {
-            let located = async {
-                let ends = self.ends(related).await?;
-                let pairs = self.pairs(related, &both, &ends).await?;
-                Ok(Located { related, ends, pairs })
-            };
-            match located.await {
-                Ok(located) => all.push(located),
-                Err(stop @ Stop::Fails(_)) => failure = failure.or(Some(stop)),
-                Err(stop) => return Err(stop),
-            }
-        }
-        Ok((all, failure))
-    }
-
     async fn bring_all(&self, object: &Value, located: &[Located<'_>], uses: &mut BTreeSet<Use>) -> Result<(), Stop> {
         for Located { related, ends, pairs } in located {
             for (index, pair) in pairs.iter().enumerate() {
@@ -96,16 +60,6 @@ impl Pass<'_> {
             }
         }
         Ok(())
-    }
-
-    fn both<'b>(&'b self, object: &'b Value, copy: &'b Value) -> Both<'b> {
-        Both {
-            kcp: object,
-            service: copy,
-            cluster: &self.key.cluster,
-            path: self.key.workspace_path.as_deref().unwrap_or_default(),
-            now: self.now,
-        }
     }
 
     /// Brings one object in sync. False if it is not there, or going.
@@ -139,13 +93,12 @@ impl Pass<'_> {
         if related.ends_with_primary() {
             self.write_down(related, ends, pair).await?;
         }
-        if related.origin == Origin::Kcp {
-            if let Some(patch) = lifecycle::add_finalizer(&source) {
-                let body = Bytes::from(patch.to_string());
-                let written = origin.server.merge_patch(&origin.served.resource, from, body).await;
-                let written = written.and_then(|object| parsed::<Value>(&object));
-                source = written.map_err(|error| origin.stop("adding the finalizer to", from, error))?;
-            }
+        let patch = lifecycle::add_finalizer(&source).filter(|_| related.origin == Origin::Kcp);
+        if let Some(patch) = patch {
+            let body = Bytes::from(patch.to_string());
+            let written = origin.server.merge_patch(&origin.served.resource, from, body).await;
+            let written = written.and_then(|object| parsed::<Value>(&object));
+            source = written.map_err(|error| origin.stop("adding the finalizer to", from, error))?;
         }
         let rules = self.route.related_rules(&related.identifier);
         if found.as_ref().is_some_and(lifecycle::is_in_deletion) {
@@ -226,15 +179,6 @@ impl Pass<'_> {
         Ok(object)
     }
 
-    pub(super) fn states(&self, origin: &End<'_>, from: &ObjectName) -> States<'_, '_> {
-        // Objects of two kinds may have one name: the Go agent's key lacks the kind.
-        let cluster = origin.workspace;
-        let kind = &origin.served.resource.kind;
-        let key = state_key_of_kind(cluster, from.namespace(), &from.name, kind);
-        let former = state_key(cluster, from.namespace(), &from.name);
-        States::of_related(self, key, former)
-    }
-
     async fn remember(&self, source: &Value, there: &End<'_>, origin: &End<'_>, from: &ObjectName) -> Result<(), Stop> {
         let mut states = self.states(origin, from);
         states.read().await?;
@@ -288,11 +232,6 @@ impl Pass<'_> {
         let stop = |error| Stop::of_primary(self.primary.shard(), "naming related objects", error);
         written.map(drop).map_err(stop)
     }
-}
-
-/// What a primary has of a pair.
-pub(super) fn used([origin, there]: &[End<'_>; 2], (from, to): &Pair) -> [Use; 2] {
-    [origin.used(from), there.used(to)]
 }
 
 /// What is the same for all objects at this end.
