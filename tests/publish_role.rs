@@ -140,6 +140,7 @@ scenarios! {
         the_copy_of_one_workspace_is_not_taken_over_by_another_of_its_name
         what_an_object_does_not_name_any_more_is_let_go
         an_object_ends_though_what_belongs_to_it_cannot_be_named_any_more
+        what_belonged_to_an_object_by_former_rules_is_let_go_with_it
         names_that_consumers_write_lead_to_no_other_request
         an_object_ends_though_its_copy_is_nested_too_deep_to_be_read
         a_secret_that_is_not_the_objects_own_stays_where_it_is
@@ -148,6 +149,7 @@ scenarios! {
         a_change_of_what_an_object_owns_is_synced_at_once
         a_change_of_what_labels_lead_to_is_synced_at_once
         what_two_objects_have_goes_with_the_last_of_them
+        a_status_goes_along_where_that_is_asked_for
     ;
     applied:
         what_others_add_stays_and_what_the_object_drops_goes

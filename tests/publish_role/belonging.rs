@@ -152,6 +152,60 @@ pub(crate) async fn what_two_objects_have_goes_with_the_last_of_them(which: Whic
     assert_eq!(mine["metadata"]["finalizers"], Value::Null);
 }
 
+pub(crate) async fn a_status_goes_along_where_that_is_asked_for(which: Which) {
+    let world = World::of(which).await;
+    world.define("gadgets", true).await;
+    let unsynced = json!({"synchronization": {"enabled": false}});
+    world
+        .local
+        .create(&world.published("gadgets", "Gadget", &unsynced))
+        .await;
+    let related = |identifier: &str, origin: &str, status: bool| {
+        json!({"identifier": identifier, "origin": origin, "group": world.group, "version": "v1", "resource": "gadgets",
+            "object": {"reference": {"path": format!("spec.{identifier}")}}, "syncStatus": status,
+            "watch": {"bySelector": {"matchLabels": {"watched": "yes"}}}})
+    };
+    let all = json!([
+        related("down", "kcp", true),
+        related("up", "service", true),
+        related("bare", "kcp", false)
+    ]);
+    world.publish(&json!({"related": all})).await;
+    let _agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    let gadget = |space: &str, name: &str| {
+        json!({"apiVersion": world.v1(), "kind": "Gadget", "metadata": {"name": name, "namespace": space},
+            "spec": {"size": 1}})
+    };
+    let spec = json!({"down": "mine", "up": "made", "bare": "bare"});
+    let mut shop = world.shop("web", &spec);
+    shop["metadata"]["labels"] = json!({"watched": "yes"});
+    crate::world::create(&consumer.objects, &shop).await;
+    let space = place(&world.copied(&consumer, "web", &spec).await).0;
+    let v1 = world.v1();
+    let sides = [
+        ("mine", (&consumer.objects, "shop"), (&world.local, &*space)),
+        ("made", (&world.local, &*space), (&consumer.objects, "shop")),
+        ("bare", (&consumer.objects, "shop"), (&world.local, &*space)),
+    ];
+    for (name, (from, at), (to, there)) in sides {
+        crate::world::create(from, &gadget(at, name)).await;
+        arrives(to, &v1, "gadgets", there, name).await;
+        rests(&world).await;
+        from.patch_status(&v1, "gadgets", at, name, &json!({"ready": 1})).await;
+        if name == "bare" {
+            rests(&world).await;
+            let copy = arrives(to, &v1, "gadgets", there, name).await;
+            assert_eq!(copy["status"], Value::Null);
+        } else {
+            becomes(to, [&v1, "gadgets", there, name], "has the status", |it| {
+                it["status"]["ready"] == 1
+            })
+            .await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn namespaces_that_the_agent_has_made_go_when_nothing_is_in_them() {
     let service: &'static Server = Box::leak(Box::new(Server::start("spaces", ServerOptions::default()).await));

@@ -36,8 +36,8 @@ async fn holds(at: &Objects, space: &str, name: &str, value: &str) -> Value {
     .await
 }
 
-/// Waits until a consumer is told that something is wrong with a shop, and nothing more.
-async fn is_told(consumer: &Consumer, name: &str) {
+/// Waits until a consumer is notified that something is wrong with a shop, and nothing more.
+async fn is_notified(consumer: &Consumer, name: &str) {
     let event = eventually("there is an Event", SOON, async || {
         let all = consumer.objects.list("v1", "events", "shop", "").await;
         let is_it = |event: &&Value| event["reason"] == "ReconcilingError" && event["involvedObject"]["name"] == name;
@@ -71,7 +71,7 @@ pub(crate) async fn what_has_come_from_one_workspace_is_not_overwritten_by_anoth
     );
     second.objects.create(&secret("shop", "creds", "second")).await;
     world.open(&second, "web", &json!({"secret": "creds"})).await;
-    is_told(&second, "web").await;
+    is_notified(&second, "web").await;
     agent
         .says(&["ObjectFailed", "creds is there", "another workspace"])
         .await;
@@ -97,7 +97,7 @@ pub(crate) async fn what_has_come_from_one_workspace_is_not_overwritten_by_anoth
     holds(&world.local, &space, "creds", "new").await;
     // Once it is gone, the name is free.
     world.open(&second, "later", &json!({"secret": "creds"})).await;
-    is_told(&second, "later").await;
+    is_notified(&second, "later").await;
     first.objects.delete(&world.v1(), "shops", "shop", "web").await;
     holds(&world.local, &space, "creds", "second").await;
     has_finalizers(&first, "creds", &json!(null)).await;
@@ -111,7 +111,7 @@ pub(crate) async fn an_object_of_the_provider_is_no_copy_of_what_a_consumer_name
     world.local.create(&secret(&space, "theirs", "provider")).await;
     consumer.objects.create(&secret("shop", "theirs", "consumer")).await;
     world.open(&consumer, "web", &json!({"secret": "theirs"})).await;
-    is_told(&consumer, "web").await;
+    is_notified(&consumer, "web").await;
     agent
         .says(&[
             "ObjectFailed",
@@ -222,6 +222,26 @@ pub(crate) async fn an_object_ends_though_what_belongs_to_it_cannot_be_named_any
     world.has_no_copies(&consumer).await;
 }
 
+pub(crate) async fn what_belonged_to_an_object_by_former_rules_is_let_go_with_it(which: Which) {
+    let (world, space) = world(which, &by_reference("spec.secret")).await;
+    let _agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    consumer.objects.create(&secret("shop", "one", "1")).await;
+    world.open(&consumer, "web", &json!({"secret": "one"})).await;
+    holds(&world.local, &space, "one", "1").await;
+    // An edit of the rules alone deletes nothing.
+    world.republish(&json!({"related": null})).await;
+    world.edit(&consumer, "web", &json!({"spec": {"size": 2}})).await;
+    world
+        .copied(&consumer, "web", &json!({"secret": "one", "size": 2}))
+        .await;
+    holds(&world.local, &space, "one", "1").await;
+    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
+    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    gone(&world.local, "v1", "secrets", &space, "one").await;
+    has_finalizers(&consumer, "one", &json!(null)).await;
+}
+
 pub(crate) async fn names_that_consumers_write_lead_to_no_other_request(which: Which) {
     let selector = json!({"matchLabels": {"of": "web"}, "rewrite": {"template": {"template": "{{ .Value }}"}}});
     let related = json!([{"identifier": "keys", "origin": "kcp", "kind": "Secret",
@@ -233,7 +253,7 @@ pub(crate) async fn names_that_consumers_write_lead_to_no_other_request(which: W
     for (index, space) in bad.iter().enumerate() {
         let name = format!("bad-{index}");
         world.open(&consumer, &name, &json!({"space": space})).await;
-        is_told(&consumer, &name).await;
+        is_notified(&consumer, &name).await;
     }
     // What is no namespace is one that is not there.
     world.open(&consumer, "odd", &json!({"space": "shop?x=y#z"})).await;
@@ -375,8 +395,8 @@ pub(crate) async fn a_secret_that_is_not_the_objects_own_stays_where_it_is(which
             .open(&second, &format!("web-{index}"), &json!({"out": name}))
             .await;
     }
-    is_told(&second, "web-1").await;
-    is_told(&second, "web-2").await;
+    is_notified(&second, "web-1").await;
+    is_notified(&second, "web-2").await;
     let all = second.objects.list("v1", "secrets", "shop", "").await;
     assert!(all.is_empty(), "{all:?}");
     arrives(&world.local, "v1", "secrets", &space, "key").await;

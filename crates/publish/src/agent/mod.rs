@@ -396,10 +396,11 @@ impl Agent {
                     self.objects.is_due(primary);
                     return self.is_done(key, Done::NotYet(LATER));
                 }
-                if has_related {
-                    let is_ending = self.objects.is_ending(primary);
+                let is_ending = self.objects.is_ending(primary);
+                // By the rules of before it may have something too.
+                if has_related || is_ending {
                     turn.uses = self.uses.turn(primary, is_ending);
-                    let lets_go = is_ending || self.uses.leaves(primary);
+                    let lets_go = turn.uses.is_known && is_ending || self.uses.leaves(primary);
                     turn.uses.are_all_known = lets_go && !self.objects.has_untried(primary);
                 }
                 let job = Job {

@@ -203,8 +203,11 @@ impl Pass<'_> {
                 .flat_map(|(ends, pairs)| pairs.iter().flat_map(|pair| used(ends, pair))),
         );
         all.extend(located.into_iter().map(|located| (located.ends, located.pairs)));
+        if uses.is_empty() {
+            return Ok(true);
+        }
         let own = &self.job.turn.uses;
-        let is_known = uses.is_subset(&own.known);
+        let is_known = own.is_known && uses.is_subset(&own.known);
         self.uses.replace(Some(FoundUses {
             all: uses,
             leaves: false,

@@ -78,7 +78,7 @@ impl End<'_> {
 }
 
 impl Pass<'_> {
-    /// What belongs to a primary by the rules, as far as that can be told, and the first thing that cannot.
+    /// What belongs to a primary by the rules, as far as that is known, and the first thing that fails.
     pub(super) async fn locate<'r>(
         &'r self,
         object: &Value,
