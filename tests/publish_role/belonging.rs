@@ -155,6 +155,8 @@ pub(crate) async fn what_two_objects_have_goes_with_the_last_of_them(which: Whic
 pub(crate) async fn a_status_goes_along_where_that_is_asked_for(which: Which) {
     let world = World::of(which).await;
     world.define("gadgets", true).await;
+    let rule = json!([{"apiGroups": [world.group], "resources": ["gadgets/status"], "verbs": ["update"]}]);
+    world.allow("statuses", rule).await;
     let unsynced = json!({"synchronization": {"enabled": false}});
     world
         .local

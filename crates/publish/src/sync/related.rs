@@ -7,12 +7,11 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use kube_lite::{NewStatus, ObjectName, OnlyWith};
+use kube_lite::ObjectName;
 use serde_json::{Value, json};
 
 use super::locating::{CORRECT, End, Located, Pair, used};
 use super::{Pass, create};
-use crate::apply::WRITER;
 use crate::copy::{self, Marks, Terms};
 use crate::kcp::parsed;
 use crate::keys::RELATED_PREFIX;
@@ -144,14 +143,15 @@ impl Pass<'_> {
         origin: &End<'_>,
         from: &ObjectName,
     ) -> Result<Value, Stop> {
-        let planned = self.planned(source, there, to);
+        let mut planned = self.planned(source, there, to);
         let agent = (there.side == Side::Service).then_some(&*self.job.agent);
         let created = create((there.server, agent), &there.served.resource, to, &planned).await;
-        if let Err(error) = created {
-            if error.is_already_there() {
-                return Err(Stop::Again);
-            }
-            return Err(there.stop("creating a related object", to, error));
+        let created = match created.and_then(|created| parsed::<Value>(&created)) {
+            Err(error) if error.is_already_there() => return Err(Stop::Again),
+            other => other.map_err(|error| there.stop("creating a related object", to, error))?,
+        };
+        for key in ["uid", "resourceVersion"] {
+            planned["metadata"][key] = created["metadata"][key].clone();
         }
         self.remember(source, there, origin, from).await?;
         Ok(planned)
@@ -190,16 +190,19 @@ impl Pass<'_> {
         let Some(status) = copy::status(found, source).filter(|_| there.served.status_subresource) else {
             return Ok(());
         };
-        let new = NewStatus {
-            status: &status.to_string(),
-            subresource: true,
-            manager: WRITER,
-        };
+        // No verb but update is allowed there.
+        let mut whole = found.clone();
+        match (&mut whole, status) {
+            // No status is none that is null.
+            (Value::Object(whole), Value::Null) => drop(whole.remove("status")),
+            (whole, status) => whole["status"] = status,
+        }
+        let body = whole.to_string().into();
         let written = there
             .server
-            .replace_status(&there.served.resource, to, OnlyWith::Anything, &new)
-            .await;
+            .replace_subresource(&there.served.resource, to, "status", body);
         written
+            .await
             .map(drop)
             .map_err(|error| there.stop("writing the status of", to, error))
     }
