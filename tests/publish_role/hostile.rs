@@ -268,15 +268,10 @@ pub(crate) async fn names_that_consumers_write_lead_to_no_other_request(which: W
         }
     })
     .await;
-    // As it was sent, or as the simulation has understood it.
-    let odd = [
-        "/api/v1/namespaces/shop%3Fx%3Dy%23z/secrets",
-        "/api/v1/namespaces/shop?x=y#z/secrets",
-    ];
-    assert!(
-        asked.iter().all(|uri| odd.iter().any(|part| uri.contains(part))),
-        "{asked:?}"
-    );
+    // Each server logs it in its own spelling.
+    let decoded = |uri: &String| uri.replace("%3F", "?").replace("%3D", "=").replace("%23", "#");
+    let is_odd = |uri: &String| decoded(uri).contains("/api/v1/namespaces/shop?x=y#z/secrets");
+    assert!(asked.iter().all(is_odd), "{asked:?}");
     for index in 0..bad.len() {
         let name = format!("bad-{index}");
         consumer.objects.delete(&world.v1(), "shops", "shop", &name).await;
