@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::SystemTime;
 
-use edge_syncer_publish::copy::{self, SUBRESOURCES, Terms};
+use edge_syncer_publish::copy::{self, Marks, SUBRESOURCES, Terms};
 use edge_syncer_publish::keys::ObjectKey;
 use edge_syncer_publish::kinds::{self, PublishedResource};
 use edge_syncer_publish::mutation::Rules;
@@ -275,7 +275,7 @@ fn copy(
     };
     let subresources: Vec<&str> = SUBRESOURCES.into_iter().filter(|name| stored.has(name)).collect();
     let terms = Terms {
-        agent: Some(&settings.agent),
+        marks: Marks::Primary(&settings.agent),
         subresources: &subresources,
     };
     let key = ObjectKey {

@@ -17,13 +17,21 @@ mod simulated;
 #[path = "simulated_kcp/stage.rs"]
 mod stage;
 
+#[path = "publish_role/applied.rs"]
+mod applied;
 #[path = "publish_role/assumptions.rs"]
 mod assumptions;
+#[path = "publish_role/belonging.rs"]
+mod belonging;
+#[path = "publish_role/chart.rs"]
+mod chart;
 #[path = "publish_role/faults.rs"]
 mod faults;
 #[allow(dead_code, reason = "hostile needs more of it")]
 #[path = "hostile/front.rs"]
 mod front;
+#[path = "publish_role/hostile.rs"]
+mod hostile;
 #[path = "publish_role/judge.rs"]
 mod judge;
 #[path = "publish_role/objects.rs"]
@@ -126,4 +134,27 @@ scenarios! {
         what_the_go_agent_has_left_is_continued
         an_agent_of_another_name_finds_the_copies_of_the_former_one
     ;
+    hostile:
+        what_has_come_from_one_workspace_is_not_overwritten_by_another
+        an_object_of_the_provider_is_no_copy_of_what_a_consumer_names
+        the_copy_of_one_workspace_is_not_taken_over_by_another_of_its_name
+        what_an_object_does_not_name_any_more_is_let_go
+        an_object_ends_though_what_belongs_to_it_cannot_be_named_any_more
+        what_belonged_to_an_object_by_former_rules_is_let_go_with_it
+        names_that_consumers_write_lead_to_no_other_request
+        an_object_ends_though_its_copy_is_nested_too_deep_to_be_read
+        a_secret_that_is_not_the_objects_own_stays_where_it_is
+    ;
+    belonging:
+        a_change_of_what_an_object_owns_is_synced_at_once
+        a_change_of_what_labels_lead_to_is_synced_at_once
+        what_two_objects_have_goes_with_the_last_of_them
+        a_status_goes_along_where_that_is_asked_for
+    ;
+    applied:
+        what_others_add_stays_and_what_the_object_drops_goes
+        writes_of_before_and_after_the_flag_belong_together
+        a_related_object_is_applied_too
+    ;
+    chart: the_arguments_of_the_chart_start_the_agent;
 }

@@ -64,7 +64,7 @@ pub(crate) async fn a_secret_of_the_consumer_goes_to_the_copy_and_is_let_go_with
         .await;
     world.edit(&consumer, "two", &json!({"spec": {"size": 3}})).await;
     let copy = holds(&world.local, &space, "second", "3").await;
-    // It is marked at its origin, and has no marks where it is a copy.
+    // It is marked at its origin. The copy has no labels of the agent's, and names the workspace that it is from.
     assert_eq!(copy["metadata"]["labels"], Value::Null);
     let origin = arrives(&consumer.objects, "v1", "secrets", "shop", "second").await;
     assert_eq!(origin["metadata"]["finalizers"], json!([FINALIZER]));
@@ -207,8 +207,8 @@ pub(crate) async fn a_related_object_with_the_name_of_its_primary_comes_to_rest(
     let state = &rest.1[0]["data"];
     assert_eq!(
         state.as_object().map(serde_json::Map::len),
-        Some(2),
-        "each has its own state"
+        Some(3),
+        "each has its own state, and what belongs to it is written down"
     );
 }
 

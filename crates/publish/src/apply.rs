@@ -145,7 +145,7 @@ mod tests {
         let found = json!({"apiVersion": "demo/v1", "kind": "Shop", "spec": {"a": 2, "local": 3},
             "metadata": {"name": "copy", "uid": "u1", "resourceVersion": "7"}});
         let terms = Terms {
-            agent: None,
+            marks: copy::Marks::None,
             subresources: &["status"],
         };
         let expected = json!({"apiVersion": "demo/v1", "kind": "Shop", "spec": {"a": 1},

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::json::taken;
-use crate::keys::{AGENT_NAME, OWN_PREFIX, ObjectKey, RELATED_PREFIX};
+use crate::keys::{AGENT_NAME, CLUSTER, OWN_PREFIX, ObjectKey, RELATED_PREFIX};
 use crate::naming::CopyName;
 
 /// Subresources that have a place of their own in objects.
@@ -18,10 +18,21 @@ pub const SUBRESOURCES: [&str; 2] = ["scale", "status"];
 /// What is the same for all objects of a type.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms<'a> {
-    /// The agent whose copies these are; none for related objects, which have no metadata of the agent.
-    pub agent: Option<&'a str>,
+    /// What copies are marked with.
+    pub marks: Marks<'a>,
     /// The subresources of the version in which copies are stored: they are not part of the desired state.
     pub subresources: &'a [&'a str],
+}
+
+/// By what a copy is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Marks<'a> {
+    /// It is the copy of a primary, and this agent's.
+    Primary(&'a str),
+    /// It belongs to a primary, and is on the service cluster: it names the workspace, so that no other one gets hold of it.
+    Related,
+    /// It is in a workspace, where nobody has to know about the agent.
+    None,
 }
 
 /// Whether a label or annotation of an object is copied.
@@ -63,12 +74,16 @@ fn texts<'a>(object: &'a Value, key: &str) -> Option<&'a Map<String, Value>> {
 
 /// The labels and annotations that a copy must have.
 fn marks(terms: &Terms<'_>, key: &ObjectKey) -> [(&'static str, BTreeMap<&'static str, String>); 2] {
-    let Some(agent) = terms.agent else {
-        return [("labels", BTreeMap::new()), ("annotations", BTreeMap::new())];
+    let (labels, annotations) = match terms.marks {
+        Marks::Primary(agent) => {
+            let mut labels = key.labels();
+            labels.insert(AGENT_NAME, agent.to_owned());
+            (labels, key.annotations())
+        }
+        Marks::Related => (BTreeMap::new(), BTreeMap::from([(CLUSTER, key.cluster.clone())])),
+        Marks::None => Default::default(),
     };
-    let mut labels = key.labels();
-    labels.insert(AGENT_NAME, agent.to_owned());
-    [("labels", labels), ("annotations", key.annotations())]
+    [("labels", labels), ("annotations", annotations)]
 }
 
 /// Sets labels and annotations.

@@ -3,7 +3,7 @@
 use super::*;
 
 const TERMS: Terms<'_> = Terms {
-    agent: Some("agent"),
+    marks: Marks::Primary("agent"),
     subresources: &["status"],
 };
 
@@ -74,7 +74,7 @@ fn a_new_copy_has_the_content_and_leads_back() {
     });
     assert_eq!(created(&object(&json!({}))), expected);
     let related = Terms {
-        agent: None,
+        marks: Marks::None,
         subresources: &[],
     };
     let name = CopyName {
@@ -85,6 +85,34 @@ fn a_new_copy_has_the_content_and_leads_back() {
     assert_eq!(bare["metadata"], json!({"name": "copy"}));
     // Where the type has no such subresource, it is a field like any other.
     assert_eq!(bare["status"], json!({"ready": false}));
+}
+
+#[test]
+fn what_belongs_to_an_object_names_its_workspace_on_the_service_cluster_alone() {
+    let name = CopyName {
+        namespace: "c1".to_owned(),
+        name: "copy".to_owned(),
+    };
+    let terms = |marks| Terms {
+        marks,
+        subresources: &[],
+    };
+    let (none, related) = (terms(Marks::None), terms(Marks::Related));
+    let origin = with_metadata("annotations", &json!({CLUSTER: "of the consumer", "a": "b"}));
+    let copy = create(&origin, &related, &key(), "v1", "Secret", &name);
+    assert_eq!(copy["metadata"]["annotations"], json!({"a": "b", CLUSTER: "c1"}));
+    assert_eq!(copy["metadata"]["labels"], Value::Null);
+    assert_eq!(patch(&origin, &origin, &copy, &related, &key()), None);
+    // One that the Go agent has made is marked.
+    let bare = create(&origin, &none, &key(), "v1", "Secret", &name);
+    assert_eq!(bare["metadata"]["annotations"], json!({"a": "b"}));
+    let marked = patch(&origin, &origin, &bare, &related, &key());
+    assert_eq!(marked, Some(json!({"metadata": {"annotations": {CLUSTER: "c1"}}})));
+    // What goes the other way takes no mark along.
+    assert_eq!(
+        create(&copy, &none, &key(), "v1", "Secret", &name)["metadata"]["annotations"],
+        json!({"a": "b"})
+    );
 }
 
 #[test]

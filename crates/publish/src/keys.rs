@@ -13,7 +13,7 @@ pub const FINALIZER: &str = "syncagent.kcp.io/cleanup";
 /// The label of copies and schemas, and the annotation of schemas and exports: whose they are.
 pub const AGENT_NAME: &str = "syncagent.kcp.io/agent-name";
 
-/// The label of a copy: the cluster of its object.
+/// The label of a copy: the cluster of its object. The annotation of what belongs to one and comes from a workspace.
 pub const CLUSTER: &str = "syncagent.kcp.io/remote-object-cluster";
 
 /// The label of a copy: a hash of its object's name.
@@ -36,6 +36,9 @@ pub const OBJECT_STATE: &str = "syncagent.kcp.io/object-state";
 
 /// The annotation of an object in kcp by which its copy is deleted.
 pub const DELETION_PROPAGATION: &str = "syncagent.kcp.io/deletion-propagation-policy";
+
+/// The key of the state Secret under which is written down what belongs to its object.
+pub const BELONGINGS: &str = "related-objects";
 
 /// With what annotations of an object in kcp begin that name its related objects.
 pub const RELATED_PREFIX: &str = "related-resources.syncagent.kcp.io/";

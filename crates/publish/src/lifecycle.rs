@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::apply::WRITER;
 use crate::keys::{AGENT_NAME, CLUSTER, DELETION_PROPAGATION, FINALIZER, NAME_HASH, NAMESPACE_HASH, ObjectKey};
 
 /// What is to be done next with a pair.
@@ -213,6 +214,32 @@ pub fn adoption(found: &Value, key: &ObjectKey, agent: &str) -> Adoption {
     }
 }
 
+/// Why an object on the service cluster is not what has come there with an object of a workspace; `None` if it is. `is_known`:
+/// the state of that object has it.
+pub fn belongs_to_another(found: &Value, cluster: &str, agent: &str, is_known: bool) -> Option<&'static str> {
+    if text(found, "labels", CLUSTER).is_some() {
+        return Some("it is the copy of a published object");
+    }
+    match text(found, "annotations", CLUSTER) {
+        Some(other) => (other != cluster).then_some("it belongs to an object of another workspace"),
+        // Somebody has given it to the agent.
+        None if text(found, "labels", AGENT_NAME) == Some(agent) => None,
+        // What the Go agent has made has no marks.
+        None if is_known && is_written_by_agents(found) => None,
+        None => Some("no agent has made it"),
+    }
+}
+
+/// True if an agent has written it, this one or the Go agent.
+fn is_written_by_agents(found: &Value) -> bool {
+    let all = metadata(found, "managedFields").and_then(Value::as_array);
+    let mut managers = all.into_iter().flatten().filter_map(|entry| entry["manager"].as_str());
+    managers.any(|manager| {
+        let rest = manager.strip_prefix(WRITER);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
+}
+
 /// Applies a merge patch as an API server does.
 pub fn apply(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
@@ -408,5 +435,31 @@ mod tests {
             Adoption::Refuse(_)
         ));
         assert_eq!(adoption(&object(&[], true), &ours, "me"), Adoption::Wait);
+    }
+
+    #[test]
+    fn what_belongs_to_nobody_or_to_another_workspace_is_not_taken() {
+        let with = |labels: Value, annotations: Value, manager: &str| {
+            let managers = json!([{"manager": manager}]);
+            json!({"metadata": {"labels": labels, "annotations": annotations, "managedFields": managers}})
+        };
+        let (none, own) = (json!({}), json!({CLUSTER: "c1"}));
+        for (found, is_known, is_taken) in [
+            (with(none.clone(), own.clone(), "kubectl"), false, true),
+            (with(none.clone(), json!({CLUSTER: "c2"}), "api-syncagent"), true, false),
+            (with(own.clone(), own, "api-syncagent"), true, false),
+            (with(json!({AGENT_NAME: "me"}), none.clone(), "kubectl"), false, true),
+            (with(json!({AGENT_NAME: "other"}), none.clone(), "kubectl"), true, false),
+            (with(none.clone(), none.clone(), "api-syncagent"), true, true),
+            (with(none.clone(), none.clone(), "api-syncagent/a"), true, true),
+            (with(none.clone(), none.clone(), "api-syncagents"), true, false),
+            // Of which workspace it is nobody knows.
+            (with(none.clone(), none.clone(), "api-syncagent"), false, false),
+            (with(none.clone(), none, "kubectl"), true, false),
+            (json!({}), true, false),
+        ] {
+            let why = belongs_to_another(&found, "c1", "me", is_known);
+            assert_eq!(why.is_none(), is_taken, "{found} {is_known}: {why:?}");
+        }
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Trouble {
     pub(crate) words: String,
     /// What to do.
     pub(crate) advice: &'static str,
+    /// A server has refused it. Otherwise the object does not fit the rules.
+    pub(crate) is_refused: bool,
 }
 
 impl fmt::Display for Trouble {
@@ -37,6 +39,7 @@ impl fmt::Display for Trouble {
             object,
             words,
             advice,
+            ..
         } = self;
         f.write_str(doing)?;
         if !object.is_empty() {
@@ -60,7 +63,30 @@ impl Stop {
             object: object.into(),
             words: error.to_string(),
             advice: advice(side, &error),
+            is_refused: true,
         }))
+    }
+
+    /// A request for a published object in its workspace has failed. No claim of the export is about it.
+    pub(crate) fn of_primary(side: Side, doing: &'static str, error: Error) -> Self {
+        let code = error.status().map_or(0, |status| status.code);
+        let is_denial = error.is_denial();
+        let mut stop = Self::of(side, doing, "", error);
+        if let Self::Fails(trouble) = &mut stop
+            && !is_denial
+        {
+            match code {
+                403 => trouble.advice = CONTENT,
+                404 => trouble.advice = "it continues by itself when the workspace serves the type",
+                _ => {}
+            }
+        }
+        stop
+    }
+
+    /// True if the object does not fit the rules: trying again changes nothing.
+    pub(crate) fn is_of_rules(&self) -> bool {
+        matches!(self, Self::Fails(trouble) if !trouble.is_refused)
     }
 
     /// Something is wrong that no server has said.
@@ -70,9 +96,13 @@ impl Stop {
             object: String::new(),
             words: words.into(),
             advice,
+            is_refused: false,
         }))
     }
 }
+
+/// What lets the agent read and write published objects.
+const CONTENT: &str = "allow the agent's user all verbs of apiexports/content in the workspace of the export";
 
 /// What to do about a refusal.
 fn advice(side: Side, error: &Error) -> &'static str {
@@ -90,5 +120,37 @@ fn advice(side: Side, error: &Error) -> &'static str {
         (400 | 422, _) => "the type in kcp does not take it: see mutation and projection of the PublishedResource",
         (413, _) => "the object is too large",
         _ => "it is tried again",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_are_named_for_what_is_claimed_and_for_nothing_else() {
+        let side = Side::Shard(0);
+        let refused = |code: u16| {
+            Error::Status(Box::new(kube_lite::ApiStatus {
+                code,
+                ..kube_lite::ApiStatus::default()
+            }))
+        };
+        let advice = |stop: Stop| match stop {
+            Stop::Fails(trouble) => trouble.advice,
+            other => panic!("{other:?}"),
+        };
+        for code in [403, 404] {
+            let claimed = advice(Stop::of(side, "reading a related object", "Secret", refused(code)));
+            assert!(claimed.contains("claims"), "{code}: {claimed}");
+            let published = advice(Stop::of_primary(side, "removing the finalizer", refused(code)));
+            assert!(!published.contains("claims"), "{code}: {published}");
+        }
+        assert_eq!(
+            advice(Stop::of_primary(side, "removing the finalizer", refused(403))),
+            CONTENT
+        );
+        let stop = Stop::because("finding related objects", "no", "correct it");
+        assert!(stop.is_of_rules() && !Stop::of(side, "x", "", refused(500)).is_of_rules());
     }
 }

@@ -45,8 +45,19 @@ pub(crate) struct OwnUses {
     pub(crate) known: BTreeSet<Use>,
     /// What belongs to other primaries too.
     pub(crate) shared: BTreeSet<Use>,
-    /// All other primaries of the workspace had a turn.
+    /// It had a turn that has found out.
+    pub(crate) is_known: bool,
+    /// All other primaries of the workspace had a turn. Only where something is to be let go.
     pub(crate) are_all_known: bool,
+}
+
+/// What belongs to a primary, as a turn has found it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FoundUses {
+    /// All of it.
+    pub(crate) all: BTreeSet<Use>,
+    /// Some of it belongs to it no longer, and is to be let go.
+    pub(crate) leaves: bool,
 }
 
 /// A copy, as far as it is known.

@@ -179,6 +179,12 @@ impl<K: QueueKey> Lanes<K> {
         lanes.map(|(_, lane)| lane.keys.len()).sum()
     }
 
+    /// How many keys a lot has.
+    pub(super) fn of_lot(&self, lot: &K::Lot) -> usize {
+        let lanes = self.0.iter().filter_map(|(_, lane)| lane.lots.get(lot));
+        lanes.map(BTreeSet::len).sum()
+    }
+
     /// All keys for whose needs `are` is true.
     pub(super) fn keys(&self, are: impl Fn(Sides<K::Side>) -> bool) -> impl Iterator<Item = &K> {
         let lanes = self.0.iter().filter(move |&((_, _, needs), _)| are(needs));

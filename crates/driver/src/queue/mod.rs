@@ -249,6 +249,20 @@ impl<K: QueueKey> Queue<K> {
         }
     }
 
+    /// How many keys of a lot are ready.
+    pub fn of_lot(&self, lot: &K::Lot) -> usize {
+        self.ready.of_lot(lot)
+    }
+
+    /// Drops the news of a key as if there were no room for it: its group is marked. One that has an entry needs no room.
+    pub fn put_off(&mut self, key: K, class: Class) {
+        if self.entries.contains_key(&key) {
+            self.add(key, class, None);
+        } else {
+            self.overflow.lost(key.group(), Sides::of(key.needs()), Lost::Ready);
+        }
+    }
+
     /// Makes a key ready after `wait`. One that is in the queue already keeps its time, and loses its payload, which may be
     /// older than what has happened since.
     pub fn add_after(&mut self, key: K, class: Class, wait: Duration, now: Instant) {

@@ -291,6 +291,21 @@ fn keys_wake_in_the_order_in_which_they_are_due() {
     assert_eq!(take_all(&mut queue, now), ["a", "b", "c"]);
 }
 
+#[test]
+fn what_is_put_off_comes_back_with_its_group() {
+    let (mut queue, now) = (queue(&["there"]), Instant::now());
+    assert_eq!((queue.of_lot(&"there"), queue.of_lot(&"new")), (1, 0));
+    queue.put_off("there", Class::Normal);
+    assert_eq!(queue.overflowed().count(), 0, "it has an entry");
+    queue.put_off("new", Class::Normal);
+    assert_eq!(take_all(&mut queue, now), ["there"]);
+    let mut all = vec!["new"];
+    while queue.refill(now, |(), _| {
+        std::mem::take(&mut all).into_iter().map(|key| (key, Class::Normal))
+    }) {}
+    assert_eq!(take_all(&mut queue, now), ["new"]);
+}
+
 /// A key of a lot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct OfLot(usize, usize);

@@ -89,8 +89,12 @@ impl Agent {
             self.begin_route(route);
         }
         self.objects.is_tried(&primary);
-        if let Some(uses) = synced.uses {
-            self.uses.are(&primary, uses);
+        // One that is gone by now has nothing.
+        if let Some(found) = synced.uses.filter(|_| self.objects.has(&primary)) {
+            self.uses.are(&primary, found);
+        }
+        for namespace in synced.left {
+            self.has_left(namespace);
         }
         let route = self.published.route(primary.route);
         let has_related = route.is_some_and(|route| !route.resource.related.is_empty());

@@ -194,7 +194,7 @@ impl Agent {
                 if let Some((primary, seen)) = self.primary(route, shard, &object) {
                     self.objects.is_there(&primary, seen);
                     let at_hand = AtHand::Primary(object);
-                    self.queue.add(Key::Object(primary), Class::Normal, Some(at_hand));
+                    self.is_next(primary, Some(at_hand));
                 }
             }
             SourceEvent::Gone(object) => {
@@ -264,7 +264,7 @@ impl Agent {
 
     fn copy_makes_due(&mut self, primary: Option<Primary>, at_hand: Option<AtHand>) {
         if let Some(primary) = primary {
-            self.queue.add(Key::Object(primary), Class::Normal, at_hand);
+            self.is_next(primary, at_hand);
         }
     }
 
@@ -276,13 +276,17 @@ impl Agent {
     fn copy_is_gone(&mut self, route: u32, of: &ObjectName) -> Option<Primary> {
         let namespace = self.objects.namespace_of_copy(route, of);
         let due = self.objects.copy_is_gone(route, of);
-        if let Some(namespace) = namespace
-            && !self.objects.has_copy_in(&namespace)
-            && self.namespaces.is_left(&namespace)
-        {
-            self.queue.add(Key::Namespace(namespace), Class::Last, None);
+        if let Some(namespace) = namespace {
+            self.has_left(namespace);
         }
         due
+    }
+
+    /// Something of the agent's is no longer in a namespace of the service cluster.
+    pub(super) fn has_left(&mut self, namespace: Rc<str>) {
+        if !self.objects.has_copy_in(&namespace) && self.namespaces.is_left(&namespace) {
+            self.queue.add(Key::Namespace(namespace), Class::Last, None);
+        }
     }
 
     /// Of which primary an object is the copy, and by which rules that is meant.
@@ -329,7 +333,7 @@ impl Agent {
         };
         for primary in due {
             self.objects.is_due(&primary);
-            self.queue.add(Key::Object(primary), Class::Normal, None);
+            self.is_next(primary, None);
         }
     }
 }

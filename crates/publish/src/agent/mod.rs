@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use driver::Moment;
 use driver::outbox::Outbox;
-use driver::queue::{Class, Done, Queue};
+use driver::queue::{Class, Done, Payload as _, Queue, QueueKey as _};
 use driver::serve::HealthQuery;
 use driver::source::{Reading, Style};
 use kube_lite::{ResourceType, Standing};
@@ -46,9 +46,9 @@ use self::shards::Shards;
 use self::uses::Uses;
 use crate::kcp;
 use crate::keys;
-use crate::kinds::Origin;
+use crate::kinds::{Origin, PublishedResource};
 use crate::publishing::{ExportJob, PublishJob};
-use crate::sides::{Key, Side};
+use crate::sides::{Key, Primary, Side};
 use crate::sync::Job;
 use crate::turn::AtHand;
 use driver::events::Record;
@@ -61,6 +61,10 @@ const LATER: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_secs(5);
 /// The entries of the queue.
 const CAPACITY: usize = 4096;
+/// How many of them one workspace fills with news. What it has more waits outside, so that others find room.
+const OF_WORKSPACE: usize = CAPACITY / 16;
+/// The bytes of objects in the queue that need not be read again.
+const AT_HAND: usize = 8 << 20;
 
 /// What the agent was started with, and what was found then.
 #[derive(Clone, Debug)]
@@ -111,7 +115,7 @@ pub(crate) struct Agent {
     at_once: BTreeMap<Option<u32>, usize>,
     taken: usize,
     /// What is published as what, as long as that is under way.
-    publishing: BTreeMap<Rc<str>, Rc<crate::kinds::PublishedResource>>,
+    publishing: BTreeMap<Rc<str>, Rc<PublishedResource>>,
     /// The numbers of workspaces.
     workspaces: BTreeMap<Box<str>, u32>,
     export_uid: Rc<str>,
@@ -260,9 +264,20 @@ impl Agent {
         });
     }
 
+    /// An object is to have its turn.
+    fn is_next(&mut self, primary: Primary, at_hand: Option<AtHand>) {
+        let key = Key::Object(primary);
+        if self.queue.of_lot(&key.lot()) >= OF_WORKSPACE {
+            return self.queue.put_off(key, Class::Normal);
+        }
+        let kept = self.queue.payload_bytes();
+        let at_hand = at_hand.filter(|object| kept + object.bytes() <= AT_HAND);
+        self.queue.add(key, Class::Normal, at_hand);
+    }
+
     /// Something that was worked on is done.
     fn is_done(&mut self, key: &Key, done: Done<Side>) {
-        let workspace = driver::queue::QueueKey::lot(key);
+        let workspace = key.lot();
         if let Some(running) = self.at_once.get_mut(&workspace) {
             *running -= 1;
             if *running == 0 {
@@ -336,14 +351,9 @@ impl Agent {
             keys.into_iter().map(|key| (key, Class::Normal)).collect::<Vec<_>>()
         }) {}
         let at_once = &self.at_once;
-        let rank = |key: &Key| {
-            at_once
-                .get(&driver::queue::QueueKey::lot(key))
-                .copied()
-                .unwrap_or_default()
-        };
+        let rank = |key: &Key| at_once.get(&key.lot()).copied().unwrap_or_default();
         let taken = self.queue.take(self.now, Class::Last, rank)?;
-        *self.at_once.entry(driver::queue::QueueKey::lot(&taken.0)).or_default() += 1;
+        *self.at_once.entry(taken.0.lot()).or_default() += 1;
         self.taken += 1;
         Some(taken)
     }
@@ -351,15 +361,21 @@ impl Agent {
     /// Begins with something whose turn it is.
     fn begin(&mut self, key: &Key, at_hand: Option<AtHand>) {
         match key {
-            Key::Published(name) => match self.published.get(name).filter(|_| self.settings.parts.schemas) {
-                Some(resource) => {
-                    self.publishing.insert(Rc::clone(name), Rc::clone(&resource));
-                    let agent = Rc::clone(&self.settings.agent);
-                    let job = PublishJob { resource, agent };
-                    self.outbox.request(Request::Publish(Rc::clone(name), job));
-                }
-                None => self.is_done(key, Done::Finished),
-            },
+            Key::Published(name) => {
+                let parts = self.settings.parts;
+                // What another agent has published can be synced.
+                let may = |it: &Rc<PublishedResource>| parts.schemas || parts.sync && it.schema_name.is_some();
+                let Some(resource) = self.published.get(name).filter(may) else {
+                    return self.is_done(key, Done::Finished);
+                };
+                self.publishing.insert(Rc::clone(name), Rc::clone(&resource));
+                let job = PublishJob {
+                    resource,
+                    agent: Rc::clone(&self.settings.agent),
+                    writes: parts.schemas,
+                };
+                self.outbox.request(Request::Publish(Rc::clone(name), job));
+            }
             Key::Export if self.settings.parts.export => {
                 let job = ExportJob {
                     name: Rc::clone(&self.settings.export),
@@ -380,10 +396,12 @@ impl Agent {
                     self.objects.is_due(primary);
                     return self.is_done(key, Done::NotYet(LATER));
                 }
-                if has_related {
-                    let is_ending = self.objects.is_ending(primary);
+                let is_ending = self.objects.is_ending(primary);
+                // By the rules of before it may have something too.
+                if has_related || is_ending {
                     turn.uses = self.uses.turn(primary, is_ending);
-                    turn.uses.are_all_known = !is_ending || !self.objects.has_untried(primary);
+                    let lets_go = turn.uses.is_known && is_ending || self.uses.leaves(primary);
+                    turn.uses.are_all_known = lets_go && !self.objects.has_untried(primary);
                 }
                 let job = Job {
                     route: Rc::clone(route),

@@ -127,6 +127,7 @@ impl Report {
             object: String::new(),
             words: misfit.words.clone(),
             advice: "correct it; it is tried at once then",
+            is_refused: false,
         };
         let subject = Subject::Published(Rc::clone(&misfit.name));
         self.published_fails(&subject, &misfit.name, &misfit.uid, &trouble, now)

@@ -61,10 +61,6 @@ impl Role for Agent {
         queue.into_iter().chain(self.report.due()).min()
     }
 
-    fn has_room(&self) -> bool {
-        self.queue.has_room()
-    }
-
     fn again(self, moment: Moment<Side>) -> Self {
         Self::new(self.settings, moment)
     }

@@ -3,10 +3,10 @@
 //! Promises: a primary that is being deleted counts no more from its turn on, so that of several that end at once the last
 //! one cleans up.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::sides::Primary;
-use crate::turn::{OwnUses, Use};
+use crate::turn::{FoundUses, OwnUses, Use};
 
 /// See the module's doc.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(super) struct Uses {
 
 #[derive(Debug)]
 struct One {
-    all: BTreeSet<Use>,
+    found: FoundUses,
     counts: bool,
 }
 
@@ -34,22 +34,28 @@ impl Uses {
         let own = usize::from(one.counts);
         let is_shared = |used: &&Use| self.counts.get(used).is_some_and(|count| *count > own);
         OwnUses {
-            shared: one.all.iter().filter(is_shared).copied().collect(),
-            known: one.all.clone(),
-            are_all_known: true,
+            shared: one.found.all.iter().filter(is_shared).copied().collect(),
+            known: one.found.all.clone(),
+            is_known: true,
+            are_all_known: false,
         }
     }
 
+    /// Something is to be let go by a primary that stays.
+    pub(super) fn leaves(&self, primary: &Primary) -> bool {
+        self.of.get(primary).is_some_and(|one| one.found.leaves)
+    }
+
     /// This belongs to a primary, and nothing else.
-    pub(super) fn are(&mut self, primary: &Primary, all: BTreeSet<Use>) {
+    pub(super) fn are(&mut self, primary: &Primary, found: FoundUses) {
         let counts = self.of.get(primary).is_none_or(|one| one.counts);
         self.release(primary);
         if counts {
-            for used in &all {
+            for used in &found.all {
                 *self.counts.entry(*used).or_default() += 1;
             }
         }
-        self.of.insert(primary.clone(), One { all, counts });
+        self.of.insert(primary.clone(), One { found, counts });
     }
 
     /// A primary is there no longer.
@@ -63,7 +69,7 @@ impl Uses {
             return;
         };
         one.counts = false;
-        for used in &one.all {
+        for used in &one.found.all {
             if let Some(count) = self.counts.get_mut(used) {
                 *count -= 1;
                 if *count == 0 {
@@ -76,6 +82,8 @@ impl Uses {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use kube_lite::ObjectName;
 
     use super::*;
@@ -94,13 +102,20 @@ mod tests {
         all.iter().copied().collect()
     }
 
+    fn found(all: &[Use]) -> FoundUses {
+        FoundUses {
+            all: set(all),
+            leaves: false,
+        }
+    }
+
     #[test]
     fn the_last_of_those_that_have_something_knows_that_it_is_the_last() {
         let mut uses = Uses::default();
         let (web, api, old) = (primary("web"), primary("api"), primary("old"));
-        uses.are(&web, set(&[1, 2]));
-        uses.are(&api, set(&[2, 3]));
-        uses.are(&old, set(&[3]));
+        uses.are(&web, found(&[1, 2]));
+        uses.are(&api, found(&[2, 3]));
+        uses.are(&old, found(&[3]));
         let shared = |uses: &mut Uses, primary: &Primary, is_ending| uses.turn(primary, is_ending).shared;
         assert_eq!(shared(&mut uses, &web, false), set(&[2]));
         assert_eq!(shared(&mut uses, &api, false), set(&[2, 3]));
@@ -110,7 +125,7 @@ mod tests {
         assert_eq!(shared(&mut uses, &old, true), set(&[]));
         // And comes again.
         assert_eq!(shared(&mut uses, &web, true), set(&[]));
-        uses.are(&web, set(&[1, 2, 3]));
+        uses.are(&web, found(&[1, 2, 3]));
         assert_eq!(shared(&mut uses, &api, true), set(&[]));
         for primary in [&web, &api, &old] {
             uses.are_over(primary);
@@ -123,10 +138,10 @@ mod tests {
         let mut uses = Uses::default();
         let (web, api) = (primary("web"), primary("api"));
         assert_eq!(uses.turn(&web, false), OwnUses::default());
-        uses.are(&web, set(&[1, 2]));
-        uses.are(&web, set(&[1, 2]));
-        uses.are(&api, set(&[1, 2]));
-        uses.are(&api, set(&[2]));
+        uses.are(&web, found(&[1, 2]));
+        uses.are(&web, found(&[1, 2]));
+        uses.are(&api, found(&[1, 2]));
+        uses.are(&api, found(&[2]));
         let turn = uses.turn(&web, false);
         assert_eq!((turn.known, turn.shared), (set(&[1, 2]), set(&[2])));
         uses.are_over(&api);

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use super::Mutation;
 use super::steps::mutation;
 use crate::fields::Fields;
@@ -35,7 +37,8 @@ pub struct Related {
 }
 
 /// A side of the sync.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// The service cluster.
     Service,
@@ -54,7 +57,7 @@ impl Origin {
 }
 
 /// A type, by the names that its URL has.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TypeOf {
     /// Its group; empty for core types.
     pub group: String,

@@ -25,6 +25,8 @@ use crate::trouble::Stop;
 pub(crate) struct PublishJob {
     pub(crate) resource: Rc<PublishedResource>,
     pub(crate) agent: Rc<str>,
+    /// False if another agent makes the schemas, and this one is to know the types at both ends.
+    pub(crate) writes: bool,
 }
 
 /// What the export is to have.
@@ -50,6 +52,9 @@ const CORRECT: &str =
 pub(crate) async fn publish(job: &PublishJob, service: &Cluster, at: &Cluster) -> Result<Served, Stop> {
     let resource = &*job.resource;
     let (projected, served) = planned(resource, service).await?;
+    if !job.writes {
+        return Ok(served);
+    }
     ensure(&projected, &served.schema, &job.agent, at).await?;
     if resource.schema_name.as_deref() != Some(&*served.schema) {
         let body = json!({"status": {"resourceSchemaName": &*served.schema}}).to_string();

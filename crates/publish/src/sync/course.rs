@@ -29,16 +29,18 @@ impl Pass<'_> {
             self.key.workspace_path = Some(self.workspace_path().await?);
         }
         // One that was never seen before has no copy: nobody has to search for it.
-        let copy = if is_known { self.find_copy().await? } else { None };
-        // Somebody else may have deleted the copy: then what they are called follows from what it would be. Where that cannot
-        // be said, there has never been one.
-        let ends_with_it = self.route.resource.related.iter().any(Related::ends_with_primary);
-        let planned = if ends_with_it && is_ending && copy.is_none() {
+        let copy = if is_known {
+            self.find_copy(is_ending).await?
+        } else {
+            None
+        };
+        // Somebody else may have deleted the copy: then what they are called follows from what it would be, or is written down.
+        let has_related = is_ending && self.has_related().await?;
+        let planned = if has_related && copy.is_none() {
             self.plan(&object).ok().map(|(_, _, planned)| planned)
         } else {
             None
         };
-        let has_related = ends_with_it && (copy.is_some() || planned.is_some());
         let next = lifecycle::next(&Pair {
             object: &object,
             copy: copy.as_ref(),
@@ -67,11 +69,7 @@ impl Pass<'_> {
                 }
             }
             (Next::CleanUpRelated, None) => {
-                let is_gone = match planned {
-                    Some(planned) => self.clean_up(&object, &planned).await?,
-                    None => true,
-                };
-                if is_gone {
+                if self.clean_up(&object, &planned.unwrap_or_default()).await? {
                     self.release(&object).await
                 } else {
                     Ok(Settled::Later)
@@ -86,6 +84,12 @@ impl Pass<'_> {
             (Next::WaitForCopy | Next::WaitForOthers(_), _) => Ok(Settled::Waits),
             _ => Ok(Settled::Filtered),
         }
+    }
+
+    /// Whether something ends with it, by the rules of now or of before.
+    async fn has_related(&self) -> Result<bool, Stop> {
+        let by_rules = self.route.resource.related.iter().any(Related::ends_with_primary);
+        Ok(by_rules || !self.written_down().await?.is_empty())
     }
 
     /// Both are there.

@@ -36,7 +36,7 @@ impl Pass<'_> {
         match self.shard.merge_patch(self.route.remote(), name, body).await {
             Ok(_) => {}
             Err(error) if error.proves_absent(&name.name) => return Ok(Settled::Gone),
-            Err(error) => return Err(Stop::of(self.primary.shard(), "removing the finalizer", "", error)),
+            Err(error) => return Err(Stop::of_primary(self.primary.shard(), "removing the finalizer", error)),
         }
         let message = "Object deletion has been completed, finalizer has been removed.";
         self.record(object, "ObjectDeleted", message);

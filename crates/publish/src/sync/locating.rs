@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::rc::Rc;
 
 use kube_lite::discovery::ServedResource;
-use kube_lite::{Cluster, Content, ObjectName, ResourceType};
+use kube_lite::{Cluster, Content, ObjectName, ResourceType, is_path_segment};
 use serde_json::Value;
 
 use super::Pass;
@@ -20,6 +20,24 @@ use crate::turn::Use;
 /// What to do about a related resource that cannot be found out.
 pub(super) const CORRECT: &str =
     "correct spec.related of the PublishedResource, or the object; it is tried at once when either changes";
+
+/// A related object, at its origin and at the other end.
+pub(super) type Pair = (ObjectName, ObjectName);
+
+/// What belongs to a primary by one of the rules.
+pub(super) struct Located<'a> {
+    pub(super) related: &'a Related,
+    pub(super) ends: [End<'a>; 2],
+    pub(super) pairs: Vec<Pair>,
+}
+
+impl Located<'_> {
+    /// What the primary has of it, if it ends with it.
+    pub(super) fn uses(&self) -> Vec<Use> {
+        let pairs = self.pairs.iter().filter(|_| self.related.ends_with_primary());
+        pairs.flat_map(|pair| used(&self.ends, pair)).collect()
+    }
+}
 
 /// One end of a related object.
 pub(super) struct End<'a> {
@@ -60,25 +78,61 @@ impl End<'_> {
 }
 
 impl Pass<'_> {
+    /// What belongs to a primary by the rules, as far as that is known, and the first thing that fails.
+    pub(super) async fn locate<'r>(
+        &'r self,
+        object: &Value,
+        copy: &Value,
+        which: impl Fn(&Related) -> bool,
+    ) -> Result<(Vec<Located<'r>>, Option<Stop>), Stop> {
+        let both = self.both(object, copy);
+        let (mut all, mut failure) = (Vec::new(), None);
+        for related in self.route.resource.related.iter().filter(|related| which(related)) {
+            let located = async {
+                let ends = self.ends(related).await?;
+                let pairs = self.pairs(related, &both, &ends).await?;
+                Ok(Located { related, ends, pairs })
+            };
+            match located.await {
+                Ok(located) => all.push(located),
+                Err(stop @ Stop::Fails(_)) => failure = failure.or(Some(stop)),
+                Err(stop) => return Err(stop),
+            }
+        }
+        Ok((all, failure))
+    }
+
+    fn both<'b>(&'b self, object: &'b Value, copy: &'b Value) -> Both<'b> {
+        Both {
+            kcp: object,
+            service: copy,
+            cluster: &self.key.cluster,
+            path: self.key.workspace_path.as_deref().unwrap_or_default(),
+            now: self.now,
+        }
+    }
+
     /// The end of the origin, and the other one.
     pub(super) async fn ends(&self, related: &Related) -> Result<[End<'_>; 2], Stop> {
-        let end = async |at: Origin| {
-            let (side, server, workspace) = match at {
-                Origin::Kcp => (self.primary.shard(), self.shard, self.primary.name.workspace()),
-                Origin::Service => (Side::Service, self.service, ""),
-            };
-            let type_of = related.type_on(at);
-            let found = self.known.served((side, server), workspace, &type_of).await;
-            let found = found.map_err(|error| Stop::of(side, "finding a related type", &type_of.resource, error))?;
-            let found = found.ok_or_else(|| unknown(&type_of, at))?;
-            Ok::<_, Stop>(End {
-                side,
-                server,
-                workspace,
-                served: found,
-            })
-        };
+        let end = async |at: Origin| self.end(at, &related.type_on(at)).await;
         Ok([end(related.origin).await?, end(other(related.origin)).await?])
+    }
+
+    /// The end at this side, for a type.
+    pub(super) async fn end(&self, at: Origin, type_of: &TypeOf) -> Result<End<'_>, Stop> {
+        let (side, server, workspace) = match at {
+            Origin::Kcp => (self.primary.shard(), self.shard, self.primary.name.workspace()),
+            Origin::Service => (Side::Service, self.service, ""),
+        };
+        let found = self.known.served((side, server), workspace, type_of).await;
+        let found = found.map_err(|error| Stop::of(side, "finding a related type", &type_of.resource, error))?;
+        let found = found.ok_or_else(|| unknown(type_of, at))?;
+        Ok(End {
+            side,
+            server,
+            workspace,
+            served: found,
+        })
     }
 
     /// The names of the objects at both ends, in the order of those at the origin.
@@ -126,17 +180,18 @@ impl Pass<'_> {
             let words = format!("spec.related {:?}: {words}", related.identifier);
             Stop::because("finding related objects", words, CORRECT)
         };
-        match locator {
-            Locator::Reference(place) => both.referenced(place, related.origin).map_err(wrong),
-            Locator::Template(template) => both.rendered(template, related.origin).map_err(wrong),
+        let names = match locator {
+            Locator::Reference(place) => both.referenced(place, related.origin),
+            Locator::Template(template) => both.rendered(template, related.origin),
             Locator::Selector(locator) => {
                 let selector = both.selector(locator).map_err(wrong)?;
                 let found = self.list_related(origin, resource, namespace, &selector).await?;
                 let is_namespace = resource.is("", "namespaces");
                 let names = found.iter().map(|found| rewritten(both, locator, found, is_namespace));
-                names.collect::<Result<_, _>>().map_err(wrong)
+                names.collect::<Result<Vec<_>, _>>()
             }
-        }
+        };
+        names.and_then(named).map_err(wrong)
     }
 
     /// The objects with these labels at one end.
@@ -149,7 +204,7 @@ impl Pass<'_> {
     ) -> Result<Vec<Value>, Stop> {
         let mut path = kube_lite::group_version_path(&resource.group, &resource.version);
         if resource.namespaced && !namespace.is_empty() {
-            let _ = write!(path, "/namespaces/{namespace}");
+            let _ = write!(path, "/namespaces/{}", encoded(namespace));
         }
         let _ = write!(
             path,
@@ -168,10 +223,25 @@ impl Pass<'_> {
     }
 }
 
+/// What a primary has of a pair.
+pub(super) fn used([origin, there]: &[End<'_>; 2], (from, to): &Pair) -> [Use; 2] {
+    [origin.used(from), there.used(to)]
+}
+
 fn rewritten(both: &Both<'_>, locator: &SelectorLocator, found: &Value, is_namespace: bool) -> Result<Names, String> {
     let name = found["metadata"]["name"].as_str().unwrap_or_default();
     let object = if is_namespace { &Value::Null } else { found };
     Ok((name.to_owned(), both.rewritten(locator, name, object)?))
+}
+
+/// What can be names of objects, and parts of a path: consumers write what fields and templates give.
+fn named(names: Vec<Names>) -> Result<Vec<Names>, String> {
+    let is_one = |name: &&String| is_path_segment(name) && !name.contains(char::is_control);
+    let all = || names.iter().flat_map(|(one, other)| [one, other]);
+    if let Some(name) = all().find(|name| !is_one(name)) {
+        return Err(format!("{name:?} is no name of an object"));
+    }
+    Ok(names)
 }
 
 fn unknown(type_of: &TypeOf, at: Origin) -> Stop {
@@ -191,7 +261,7 @@ fn unknown(type_of: &TypeOf, at: Origin) -> Stop {
 fn encoded(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~/".contains(&byte) {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
             out.push(char::from(byte));
         } else {
             let _ = write!(out, "%{byte:02X}");
@@ -206,6 +276,17 @@ mod tests {
 
     #[test]
     fn a_selector_is_a_part_of_a_query() {
-        assert_eq!(encoded("a/b=c,e in (x)"), "a/b%3Dc%2Ce%20in%20%28x%29");
+        assert_eq!(encoded("a/b=c,e in (x)"), "a%2Fb%3Dc%2Ce%20in%20%28x%29");
+    }
+
+    #[test]
+    fn what_is_no_name_is_not_asked_for() {
+        let names = |name: &str| named(vec![("a".to_owned(), name.to_owned())]);
+        for name in ["a", "a.b", "system:x", "a b?c#d", &"n".repeat(253)] {
+            assert!(names(name).is_ok(), "{name}");
+        }
+        for name in ["", ".", "..", "a/b", "../x", "a%2Fb", "a\r\nb", &"n".repeat(254)] {
+            assert!(names(name).is_err(), "{name:?}");
+        }
     }
 }

@@ -14,8 +14,10 @@ mod clearing;
 mod course;
 mod deletion;
 mod known;
+mod letting_go;
 mod locating;
 mod placing;
+mod reading;
 mod related;
 mod state;
 
@@ -25,22 +27,23 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use kube_lite::read::list_all;
 use kube_lite::{Cluster, Content, Error, NewStatus, ObjectName, OnlyWith, ResourceType};
 use serde_json::{Value, json};
 
 pub(crate) use self::clearing::{Cleared, clear};
 pub(crate) use self::known::Known;
+use self::letting_go::Belonging;
+use self::reading::unread;
 use self::state::States;
 use crate::apply::{self, WRITER};
-use crate::copy::{self, Terms};
+use crate::copy::{self, Marks, Terms};
 use crate::kcp::{self, parsed};
 use crate::keys::{AGENT_NAME, ObjectKey};
 use crate::lifecycle::{self, Propagation};
 use crate::route::Route;
 use crate::sides::{Primary, Side};
 use crate::trouble::Stop;
-use crate::turn::{AtHand, Copied, Turn, Use};
+use crate::turn::{AtHand, Copied, FoundUses, Turn};
 use driver::events::Record;
 
 /// What is to be done with an object.
@@ -79,7 +82,9 @@ pub(crate) struct Synced {
     /// What has happened, for people.
     pub(crate) records: Vec<Record>,
     /// What belongs to it, if that is known.
-    pub(crate) uses: Option<BTreeSet<Use>>,
+    pub(crate) uses: Option<FoundUses>,
+    /// Namespaces of the service cluster in which something that belonged to it is no longer.
+    pub(crate) left: BTreeSet<Rc<str>>,
     /// The version of the object that this is about.
     pub(crate) version: u64,
 }
@@ -98,7 +103,11 @@ struct Pass<'a> {
     now: SystemTime,
     records: RefCell<Vec<Record>>,
     /// What belongs to it, once that is known.
-    uses: RefCell<Option<BTreeSet<Use>>>,
+    uses: RefCell<Option<FoundUses>>,
+    /// What is written down of that, once it is read.
+    book: RefCell<Option<BTreeSet<Belonging>>>,
+    /// Namespaces of the service cluster in which something that belonged to it is no longer.
+    left: RefCell<BTreeSet<Rc<str>>>,
     /// Something that belongs to it is not gone yet.
     waits: Cell<bool>,
     /// The version of the object: as it was read, or written under the condition that it was still that.
@@ -131,6 +140,8 @@ pub(crate) async fn pass(
         now: SystemTime::UNIX_EPOCH + clock(),
         records: RefCell::default(),
         uses: RefCell::default(),
+        book: RefCell::default(),
+        left: RefCell::default(),
         waits: Cell::default(),
         version: Cell::default(),
         known,
@@ -145,33 +156,12 @@ pub(crate) async fn pass(
         result,
         records: pass.records.into_inner(),
         uses: pass.uses.into_inner(),
+        left: pass.left.into_inner(),
         version: pass.version.get(),
     }
 }
 
 impl Pass<'_> {
-    /// The object as it is now.
-    async fn read(&self) -> Result<Option<Value>, Stop> {
-        let found = self.found().await?;
-        self.version.set(found.as_ref().map(version_of).unwrap_or_default());
-        Ok(found)
-    }
-
-    async fn found(&self) -> Result<Option<Value>, Stop> {
-        let stop = |error| Stop::of(self.primary.shard(), "reading the object", "", error);
-        if let Some(AtHand::Primary(object)) = &self.job.at_hand {
-            return parsed(object).map(Some).map_err(stop);
-        }
-        let name = &self.primary.name;
-        match self.shard.get(self.route.remote(), name, Content::Full).await {
-            Ok(object) => parsed(&object).map(Some).map_err(stop),
-            Err(error) if error.proves_absent(&name.name) => Ok(None),
-            // Also where the workspace does not serve the type: it may serve it late, and one that has unbound the export is
-            // left when its binding goes.
-            Err(error) => Err(stop(error)),
-        }
-    }
-
     /// True if the filter of the PublishedResource lets it through.
     async fn is_wanted(&self, object: &Value) -> Result<bool, Stop> {
         let filter = &self.route.resource.filter;
@@ -218,7 +208,7 @@ impl Pass<'_> {
             .shard
             .merge_patch(self.route.remote(), &self.primary.name, body)
             .await;
-        let stop = |error| Stop::of(self.primary.shard(), "adding the finalizer", "", error);
+        let stop = |error| Stop::of_primary(self.primary.shard(), "adding the finalizer", error);
         let object = written.and_then(|object| parsed::<Value>(&object)).map_err(stop)?;
         self.version.set(version_of(&object));
         self.record(
@@ -227,51 +217,6 @@ impl Pass<'_> {
             "Object has been seen by the service provider.",
         );
         Ok(object)
-    }
-
-    /// The copy, by the labels that say of which object it is.
-    async fn find_copy(&self) -> Result<Option<Value>, Stop> {
-        let local = self.route.local();
-        if let Some(AtHand::Copy(copy)) = &self.job.at_hand {
-            let copy = parsed::<Value>(copy).map_err(unread)?;
-            // One from before our own last write is none.
-            if self.is_copy(&copy) && version_of(&copy) >= self.job.turn.settled {
-                return Ok(Some(copy));
-            }
-        }
-        if let Some(known) = &self.job.turn.copy {
-            match self.service.get(local, &known.name, Content::Full).await {
-                Ok(copy) => {
-                    let copy = parsed::<Value>(&copy).map_err(unread)?;
-                    if self.is_copy(&copy) {
-                        return Ok(Some(copy));
-                    }
-                }
-                Err(error) if error.proves_absent(&known.name.name) => {}
-                Err(error) => return Err(unread(error)),
-            }
-        }
-        let labels = self.key.labels();
-        let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let labels = labels.join(",").into();
-        let listed = list_all::<Value>(self.service, local.clone(), Some(labels)).await;
-        let mut all = listed.map_err(unread)?;
-        // Names of clusters may be the same in two kcps: each agent has its own copies.
-        if all.len() > 1 {
-            all.retain(|copy| copy["metadata"]["labels"][AGENT_NAME] == *self.job.agent);
-        }
-        if all.len() > 1 {
-            let names: Vec<String> = all.iter().map(|copy| format!("{:?}", name_of(copy))).collect();
-            let words = format!("several objects are labelled as its copy: {}", names.join(", "));
-            return Err(Stop::because("finding the copy", words, "delete all of them but one"));
-        }
-        Ok(all.pop())
-    }
-
-    /// True for the copy of this object.
-    fn is_copy(&self, copy: &Value) -> bool {
-        let labels = &copy["metadata"]["labels"];
-        self.key.labels().iter().all(|(key, value)| labels[key] == **value)
     }
 
     /// The copy gets what the object has changed.
@@ -358,7 +303,7 @@ impl Pass<'_> {
             .shard
             .replace_status(self.route.remote(), &self.primary.name, only, &new)
             .await;
-        written.map_err(|error| Stop::of(self.primary.shard(), "returning the status", "", error))?;
+        written.map_err(|error| Stop::of_primary(self.primary.shard(), "returning the status", error))?;
         self.record(
             object,
             "ObjectStatusSynced",
@@ -387,7 +332,7 @@ impl Pass<'_> {
     /// What is the same for all objects of the type.
     fn terms(&self) -> Terms<'_> {
         Terms {
-            agent: Some(&self.job.agent),
+            marks: Marks::Primary(&self.job.agent),
             subresources: self.subresources(),
         }
     }
@@ -459,10 +404,6 @@ async fn delete(
         Err(error) if error.proves_absent(&name.name) => Ok(()),
         other => other,
     }
-}
-
-fn unread(error: Error) -> Stop {
-    Stop::of(Side::Service, "reading the copy", "", error)
 }
 
 fn name_of(object: &Value) -> ObjectName {

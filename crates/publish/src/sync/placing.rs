@@ -107,7 +107,11 @@ impl Pass<'_> {
         let stop = |error| Stop::of(Side::Service, "updating the copy", format!("{at:?}"), error);
         let found = self.claim(&found, wanted, at).await.map_err(stop)?;
         // What it names as it is may belong to the object, and is brought before its own content is written.
-        self.relate(object, &found).await?;
+        match self.relate(object, &found).await {
+            // Or to somebody else.
+            Err(stop) if stop.is_of_rules() => {}
+            other => other?,
+        }
         let whole = copy::replace(wanted, &found, &self.terms(), &self.key);
         let written = self
             .service

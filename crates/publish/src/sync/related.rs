@@ -1,97 +1,64 @@
 //! What is synced with a primary, from whichever side it comes.
 //!
 //! Promises: an object at the side of its origin is never deleted, and changed only by our finalizer; one that is not there
-//! yet is no error; what another side has more than the origin stays.
+//! yet is no error; what another side has more than the origin stays; an object of the service cluster that no agent has
+//! made, or one for another workspace, is not touched.
 
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use kube_lite::{NewStatus, ObjectName, OnlyWith};
+use kube_lite::ObjectName;
 use serde_json::{Value, json};
 
-use super::locating::{CORRECT, End};
-use super::state::States;
-use super::{Pass, create, delete};
-use crate::apply::WRITER;
-use crate::copy::{self, Terms};
+use super::locating::{CORRECT, End, Located, Pair, used};
+use super::{Pass, create};
+use crate::copy::{self, Marks, Terms};
 use crate::kcp::parsed;
-use crate::keys::{RELATED_PREFIX, state_key, state_key_of_kind};
+use crate::keys::RELATED_PREFIX;
 use crate::kinds::{Origin, Related, StatusSync};
-use crate::lifecycle::{self, Propagation};
+use crate::lifecycle;
 use crate::naming::CopyName;
-use crate::related::Both;
 use crate::sides::Side;
 use crate::trouble::Stop;
 use crate::turn::Use;
 
-/// What is to be deleted or let go with a primary: an object at its origin, and at the other end.
-type Pair = (ObjectName, ObjectName);
+/// What to do about an object that is in the way.
+const FOREIGN: &str = "delete it, or let spec.related or spec.naming of the PublishedResource give another name or namespace; or \
+    hand it over, with the label syncagent.kcp.io/agent-name and the name of the agent";
 
 impl Pass<'_> {
     /// Brings what is related to a primary in sync.
     pub(super) async fn relate(&self, object: &Value, copy: &Value) -> Result<(), Stop> {
-        let both = self.both(object, copy);
-        let mut uses = BTreeSet::new();
-        for related in &self.route.resource.related {
-            let ends = self.ends(related).await?;
-            let pairs = self.pairs(related, &both, &ends).await?;
+        if self.route.resource.related.is_empty() {
+            return Ok(());
+        }
+        let (located, failure) = self.locate(object, copy, |_| true).await?;
+        let mut found = match failure {
+            None => self.let_go(&located).await?,
+            // What belongs to it is not known.
+            Some(_) => self.known_uses(),
+        };
+        let brought = self.bring_all(object, &located, &mut found.all).await;
+        if brought.is_err() {
+            found.all.extend(&self.job.turn.uses.known);
+        }
+        self.uses.replace(Some(found));
+        brought.and(failure.map_or(Ok(()), Err))
+    }
+
+    async fn bring_all(&self, object: &Value, located: &[Located<'_>], uses: &mut BTreeSet<Use>) -> Result<(), Stop> {
+        for Located { related, ends, pairs } in located {
             for (index, pair) in pairs.iter().enumerate() {
-                let is_used = self.bring_related(related, &ends, pair).await?;
+                let is_used = self.bring_related(related, ends, pair).await?;
                 if is_used && related.ends_with_primary() {
-                    uses.extend(used(&ends, pair));
+                    uses.extend(used(ends, pair));
                 }
                 if related.origin == Origin::Service {
                     self.point_to(object, related, &ends[1], &pair.1, index).await?;
                 }
             }
         }
-        self.uses.replace(Some(uses));
         Ok(())
-    }
-
-    /// Takes away what goes with the primary, and no other primary has. True if all of it is gone.
-    pub(super) async fn clean_up(&self, object: &Value, copy: &Value) -> Result<bool, Stop> {
-        let both = self.both(object, copy);
-        let (mut all, mut uses) = (Vec::new(), BTreeSet::new());
-        let related = self.route.resource.related.iter();
-        for related in related.filter(|related| related.ends_with_primary()) {
-            let ends = self.ends(related).await?;
-            let pairs = self.pairs(related, &both, &ends).await?;
-            uses.extend(pairs.iter().flat_map(|pair| used(&ends, pair)));
-            all.push((ends, pairs));
-        }
-        let own = &self.job.turn.uses;
-        let is_known = uses.is_subset(&own.known);
-        self.uses.replace(Some(uses));
-        if !is_known {
-            // Whether others have it too is known at the next turn.
-            return Err(Stop::Again);
-        }
-        if !own.are_all_known {
-            return Ok(false);
-        }
-        let mut is_gone = true;
-        for (ends, pairs) in &all {
-            for pair in pairs {
-                is_gone &= self.end_related(ends, pair).await?;
-            }
-        }
-        Ok(is_gone)
-    }
-
-    /// Another primary has this too.
-    fn is_shared(&self, end: &End<'_>, name: &ObjectName) -> bool {
-        self.job.turn.uses.shared.contains(&end.used(name))
-    }
-
-    fn both<'b>(&'b self, object: &'b Value, copy: &'b Value) -> Both<'b> {
-        Both {
-            kcp: object,
-            service: copy,
-            cluster: &self.key.cluster,
-            path: self.key.workspace_path.as_deref().unwrap_or_default(),
-            now: self.now,
-        }
     }
 
     /// Brings one object in sync. False if it is not there, or going.
@@ -105,26 +72,34 @@ impl Pass<'_> {
         let Some(mut source) = origin.get(from).await? else {
             return Ok(false);
         };
-        if related.origin == Origin::Kcp {
-            if lifecycle::is_in_deletion(&source) {
-                // Whoever has taken our finalizer off takes care of it.
-                if !lifecycle::has_finalizer(&source) {
-                    return Ok(false);
-                }
-                let is_over = self.end_related_of(&source, ends, pair).await?;
-                let waits = !is_over || self.is_shared(origin, from);
-                self.waits.set(self.waits.get() || waits);
+        if related.origin == Origin::Kcp && lifecycle::is_in_deletion(&source) {
+            // Whoever has taken our finalizer off takes care of it.
+            if !lifecycle::has_finalizer(&source) {
                 return Ok(false);
             }
-            if let Some(patch) = lifecycle::add_finalizer(&source) {
-                let body = Bytes::from(patch.to_string());
-                let written = origin.server.merge_patch(&origin.served.resource, from, body).await;
-                let written = written.and_then(|object| parsed::<Value>(&object));
-                source = written.map_err(|error| origin.stop("adding the finalizer to", from, error))?;
-            }
+            let is_over = self.end_related_of(&source, ends, pair, &BTreeSet::new()).await?;
+            let waits = !is_over || self.is_shared(origin, from);
+            self.waits.set(self.waits.get() || waits);
+            return Ok(false);
+        }
+        let found = there.get(to).await?;
+        if let Some(found) = &found
+            && let Some(why) = self.is_foreign(found, ends, from).await?
+        {
+            let words = format!("{} {to:?} is there: {why}", there.served.resource.kind);
+            return Err(Stop::because("bringing a related object", words, FOREIGN));
+        }
+        if related.ends_with_primary() {
+            self.write_down(related, ends, pair).await?;
+        }
+        let patch = lifecycle::add_finalizer(&source).filter(|_| related.origin == Origin::Kcp);
+        if let Some(patch) = patch {
+            let body = Bytes::from(patch.to_string());
+            let written = origin.server.merge_patch(&origin.served.resource, from, body).await;
+            let written = written.and_then(|object| parsed::<Value>(&object));
+            source = written.map_err(|error| origin.stop("adding the finalizer to", from, error))?;
         }
         let rules = self.route.related_rules(&related.identifier);
-        let found = there.get(to).await?;
         if found.as_ref().is_some_and(lifecycle::is_in_deletion) {
             return Ok(true);
         }
@@ -168,14 +143,15 @@ impl Pass<'_> {
         origin: &End<'_>,
         from: &ObjectName,
     ) -> Result<Value, Stop> {
-        let planned = self.planned(source, there, to);
+        let mut planned = self.planned(source, there, to);
         let agent = (there.side == Side::Service).then_some(&*self.job.agent);
         let created = create((there.server, agent), &there.served.resource, to, &planned).await;
-        if let Err(error) = created {
-            if error.is_already_there() {
-                return Err(Stop::Again);
-            }
-            return Err(there.stop("creating a related object", to, error));
+        let created = match created.and_then(|created| parsed::<Value>(&created)) {
+            Err(error) if error.is_already_there() => return Err(Stop::Again),
+            other => other.map_err(|error| there.stop("creating a related object", to, error))?,
+        };
+        for key in ["uid", "resourceVersion"] {
+            planned["metadata"][key] = created["metadata"][key].clone();
         }
         self.remember(source, there, origin, from).await?;
         Ok(planned)
@@ -203,15 +179,6 @@ impl Pass<'_> {
         Ok(object)
     }
 
-    fn states(&self, origin: &End<'_>, from: &ObjectName) -> States<'_, '_> {
-        // Objects of two kinds may have one name: the Go agent's key lacks the kind.
-        let cluster = origin.workspace;
-        let kind = &origin.served.resource.kind;
-        let key = state_key_of_kind(cluster, from.namespace(), &from.name, kind);
-        let former = state_key(cluster, from.namespace(), &from.name);
-        States::of_related(self, key, former)
-    }
-
     async fn remember(&self, source: &Value, there: &End<'_>, origin: &End<'_>, from: &ObjectName) -> Result<(), Stop> {
         let mut states = self.states(origin, from);
         states.read().await?;
@@ -223,74 +190,21 @@ impl Pass<'_> {
         let Some(status) = copy::status(found, source).filter(|_| there.served.status_subresource) else {
             return Ok(());
         };
-        let new = NewStatus {
-            status: &status.to_string(),
-            subresource: true,
-            manager: WRITER,
-        };
+        // No verb but update is allowed there.
+        let mut whole = found.clone();
+        match (&mut whole, status) {
+            // No status is none that is null.
+            (Value::Object(whole), Value::Null) => drop(whole.remove("status")),
+            (whole, status) => whole["status"] = status,
+        }
+        let body = whole.to_string().into();
         let written = there
             .server
-            .replace_status(&there.served.resource, to, OnlyWith::Anything, &new)
-            .await;
+            .replace_subresource(&there.served.resource, to, "status", body);
         written
+            .await
             .map(drop)
             .map_err(|error| there.stop("writing the status of", to, error))
-    }
-
-    /// The object at the other end goes, and then our finalizer at the origin. True if both are gone, or stay since another
-    /// primary has them.
-    async fn end_related(&self, ends: &[End<'_>; 2], pair @ (from, to): &Pair) -> Result<bool, Stop> {
-        let source = ends[0].get(from).await?;
-        // Names come from both sides: one that was never synced is somebody else's, whatever names it.
-        let is_marked = source.as_ref().is_some_and(lifecycle::has_finalizer);
-        if !is_marked && self.states(&ends[0], from).read().await?.is_none() {
-            return Ok(true);
-        }
-        match source {
-            Some(source) => self.end_related_of(&source, ends, pair).await,
-            None if self.is_shared(&ends[1], to) => Ok(true),
-            None => self.delete_related(&ends[1], to).await,
-        }
-    }
-
-    async fn end_related_of(
-        &self,
-        source: &Value,
-        [origin, there]: &[End<'_>; 2],
-        (from, to): &Pair,
-    ) -> Result<bool, Stop> {
-        if !self.is_shared(there, to) && !self.delete_related(there, to).await? {
-            return Ok(false);
-        }
-        let is_ours = origin.side != Side::Service && !self.is_shared(origin, from);
-        let patch = lifecycle::remove_finalizer(source).filter(|_| is_ours);
-        if let Some(patch) = patch {
-            let body = Bytes::from(patch.to_string());
-            match origin.server.merge_patch(&origin.served.resource, from, body).await {
-                Ok(_) => {}
-                Err(error) if error.proves_absent(&from.name) => {}
-                Err(error) => return Err(origin.stop("removing the finalizer from", from, error)),
-            }
-        }
-        Ok(true)
-    }
-
-    async fn delete_related(&self, there: &End<'_>, to: &ObjectName) -> Result<bool, Stop> {
-        let Some(found) = there.get(to).await? else {
-            return Ok(true);
-        };
-        if !lifecycle::is_in_deletion(&found) {
-            let deleted = delete(
-                there.server,
-                &there.served.resource,
-                to,
-                &found,
-                Propagation::Background,
-            )
-            .await;
-            deleted.map_err(|error| there.stop("deleting a related object", to, error))?;
-        }
-        Ok(there.get(to).await?.is_none())
     }
 
     /// The primary names what belongs to it, for people.
@@ -318,20 +232,18 @@ impl Pass<'_> {
             .shard
             .merge_patch(self.route.remote(), &self.primary.name, patch.into())
             .await;
-        let stop = |error| Stop::of(self.primary.shard(), "naming related objects", "", error);
+        let stop = |error| Stop::of_primary(self.primary.shard(), "naming related objects", error);
         written.map(drop).map_err(stop)
     }
 }
 
-/// What a primary has of a pair.
-fn used([origin, there]: &[End<'_>; 2], (from, to): &Pair) -> [Use; 2] {
-    [origin.used(from), there.used(to)]
-}
-
-/// Related objects have no marks of ours.
+/// What is the same for all objects at this end.
 fn terms(there: &End<'_>) -> Terms<'static> {
     Terms {
-        agent: None,
+        marks: match there.side {
+            Side::Service => Marks::Related,
+            _ => Marks::None,
+        },
         subresources: if there.served.status_subresource {
             &copy::SUBRESOURCES
         } else {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Pass, delete};
 use crate::kcp::parsed;
-use crate::keys::state_key;
+use crate::keys::{BELONGINGS, state_key};
 use crate::lifecycle::Propagation;
 use crate::sides::Side;
 use crate::trouble::Stop;
@@ -39,6 +39,14 @@ impl<'p, 'a> States<'p, 'a> {
             former: None,
             secret: None,
             pass,
+        }
+    }
+
+    /// What belongs to the primary.
+    pub(super) fn of_belongings(pass: &'p Pass<'a>) -> Self {
+        Self {
+            key: BELONGINGS.to_owned(),
+            ..Self::of(pass)
         }
     }
 
@@ -105,12 +113,23 @@ impl<'p, 'a> States<'p, 'a> {
         }
     }
 
-    /// There is no state any more.
+    /// There is no state any more. Where the agent may not delete it, as with the rights of the Go agent, the Secret stays, and
+    /// nothing is in it.
     pub(super) async fn delete(mut self) -> Result<(), Stop> {
         self.read().await?;
         let Some(secret) = &self.secret else { return Ok(()) };
-        let secrets = ResourceType::secrets();
-        let deleted = delete(self.pass.service, &secrets, &self.name, secret, Propagation::Background).await;
+        let (secrets, service) = (ResourceType::secrets(), self.pass.service);
+        let deleted = match delete(service, &secrets, &self.name, secret, Propagation::Background).await {
+            Err(error) if error.is_forbidden() && secret["data"].is_object() => {
+                let mut empty = secret.clone();
+                empty["data"] = json!({});
+                let body = empty.to_string().into();
+                let emptied = service.replace(&secrets, &self.name, body, Content::Metadata).await;
+                emptied.map(drop)
+            }
+            Err(error) if error.is_forbidden() => Ok(()),
+            other => other,
+        };
         deleted.map_err(|error| self.stop("deleting the state Secret", error))
     }
 

@@ -1,0 +1,355 @@
+//! The end of what belongs to a primary: with it, or when it belongs to it no longer.
+//!
+//! Promises: what is marked or made for a primary is written down before, beside its state, so that it is let go even when
+//! nothing names it any more; what another primary has stays; nothing goes that was not made for this workspace.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use kube_lite::ObjectName;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::locating::{End, Located, Pair, used};
+use super::state::States;
+use super::{Pass, delete};
+use crate::keys::{state_key, state_key_of_kind};
+use crate::kinds::{Origin, Related, TypeOf};
+use crate::lifecycle::{self, Propagation};
+use crate::sides::Side;
+use crate::trouble::Stop;
+use crate::turn::{FoundUses, Use};
+
+/// What belongs to a primary, as it is written down.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Belonging {
+    origin: Origin,
+    from: Named,
+    to: Named,
+}
+
+/// An object at one side.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct Named {
+    #[serde(flatten)]
+    type_of: TypeOf,
+    namespace: String,
+    name: String,
+}
+
+impl Named {
+    fn of(end: &End<'_>, name: &ObjectName) -> Self {
+        let resource = &end.served.resource;
+        Self {
+            type_of: TypeOf {
+                group: resource.group.clone(),
+                version: resource.version.clone(),
+                resource: resource.resource.clone(),
+            },
+            namespace: name.namespace().to_owned(),
+            name: name.name.to_string(),
+        }
+    }
+}
+
+impl Belonging {
+    fn of(origin: Origin, [here, there]: &[End<'_>; 2], (from, to): &Pair) -> Self {
+        Self {
+            origin,
+            from: Named::of(here, from),
+            to: Named::of(there, to),
+        }
+    }
+}
+
+/// What is written down, if it can be read.
+fn read(text: &Value) -> BTreeSet<Belonging> {
+    serde_json::from_value(text["objects"].clone()).unwrap_or_default()
+}
+
+impl Pass<'_> {
+    /// What is written down of this primary.
+    pub(super) async fn written_down(&self) -> Result<BTreeSet<Belonging>, Stop> {
+        if let Some(known) = &*self.book.borrow() {
+            return Ok(known.clone());
+        }
+        let found = States::of_belongings(self).read().await?;
+        let found = found.as_ref().map(read).unwrap_or_default();
+        self.book.replace(Some(found.clone()));
+        Ok(found)
+    }
+
+    async fn write_book(&self, all: BTreeSet<Belonging>) -> Result<(), Stop> {
+        let mut states = States::of_belongings(self);
+        states.read().await?;
+        states.write(&json!({"objects": all})).await?;
+        self.book.replace(Some(all));
+        Ok(())
+    }
+
+    /// Writes a pair down, if it is not.
+    pub(super) async fn write_down(&self, related: &Related, ends: &[End<'_>; 2], pair: &Pair) -> Result<(), Stop> {
+        let known = &self.job.turn.uses.known;
+        if used(ends, pair).iter().all(|used| known.contains(used)) {
+            return Ok(());
+        }
+        let mut all = self.written_down().await?;
+        if all.insert(Belonging::of(related.origin, ends, pair)) {
+            self.write_book(all).await?;
+        }
+        Ok(())
+    }
+
+    /// The state of a related object.
+    pub(super) fn states(&self, origin: &End<'_>, from: &ObjectName) -> States<'_, '_> {
+        // Objects of two kinds may have one name: the Go agent's key lacks the kind.
+        let cluster = origin.workspace;
+        let kind = &origin.served.resource.kind;
+        let key = state_key_of_kind(cluster, from.namespace(), &from.name, kind);
+        let former = state_key(cluster, from.namespace(), &from.name);
+        States::of_related(self, key, former)
+    }
+
+    /// What belonged to the primary when it last had its turn.
+    pub(super) fn known_uses(&self) -> FoundUses {
+        FoundUses {
+            all: self.job.turn.uses.known.clone(),
+            leaves: false,
+        }
+    }
+
+    /// Lets go what is written down and does not belong to the primary any more: objects of the consumer, which nobody else
+    /// would let go. Gives what is not gone yet.
+    pub(super) async fn let_go(&self, located: &[Located<'_>]) -> Result<FoundUses, Stop> {
+        let current: BTreeSet<Use> = located.iter().flat_map(Located::uses).collect();
+        let own = &self.job.turn.uses;
+        if own.is_known && own.known.is_subset(&current) {
+            return Ok(FoundUses::default());
+        }
+        let (mut all, mut left) = (self.written_down().await?, Vec::new());
+        for one in all.iter().filter(|one| one.origin == Origin::Kcp) {
+            // Those of a type that is not served any more are out of reach.
+            let Some((ends, pair)) = self.place_of(one).await? else {
+                continue;
+            };
+            if !used(&ends, &pair).iter().all(|used| current.contains(used)) {
+                left.push((one.clone(), ends, pair));
+            }
+        }
+        let mut found = FoundUses::default();
+        found
+            .all
+            .extend(left.iter().flat_map(|(_, ends, pair)| used(ends, pair)));
+        found.leaves = !found.all.is_empty();
+        if !(own.is_known && found.all.is_subset(&own.known)) && found.leaves {
+            // Whether others have it too is known at the next turn.
+            found.all.extend(&own.known);
+            self.uses.replace(Some(found));
+            return Err(Stop::Again);
+        }
+        let mut rest = FoundUses::default();
+        for (one, ends, pair) in left {
+            if own.are_all_known && self.end_related(&ends, &pair, &current).await? {
+                all.remove(&one);
+            } else {
+                rest.all.extend(used(&ends, &pair));
+            }
+        }
+        if found.leaves {
+            self.write_book(all).await?;
+        }
+        rest.leaves = !rest.all.is_empty();
+        // Its end is no news to anybody.
+        self.waits.set(self.waits.get() || rest.leaves);
+        Ok(rest)
+    }
+
+    /// Where something is that is written down; `None` if one of its types is not served.
+    async fn place_of(&self, one: &Belonging) -> Result<Option<([End<'_>; 2], Pair)>, Stop> {
+        let other = crate::related::other(one.origin);
+        let ends = async {
+            let from = self.end(one.origin, &one.from.type_of).await?;
+            Ok([from, self.end(other, &one.to.type_of).await?])
+        };
+        let ends: [End<'_>; 2] = match ends.await {
+            Err(stop @ Stop::Fails(_)) if stop.is_of_rules() => return Ok(None),
+            other => other?,
+        };
+        let name = |end: &End<'_>, named: &Named| end.name(&named.namespace, &named.name);
+        let pair = (name(&ends[0], &one.from), name(&ends[1], &one.to));
+        Ok(Some((ends, pair)))
+    }
+
+    /// Takes away what goes with the primary, and no other primary has. True if all of it is gone.
+    pub(super) async fn clean_up(&self, object: &Value, copy: &Value) -> Result<bool, Stop> {
+        let (located, failure) = self.locate(object, copy, Related::ends_with_primary).await?;
+        // What the rules do not name any more is written down.
+        if let Some(stop) = failure.filter(|stop| !stop.is_of_rules()) {
+            return Err(stop);
+        }
+        let mut all = Vec::new();
+        let mut uses: BTreeSet<Use> = located.iter().flat_map(Located::uses).collect();
+        for one in &self.written_down().await? {
+            let Some((ends, pair)) = self.place_of(one).await? else {
+                continue;
+            };
+            let is_new = !used(&ends, &pair).iter().all(|used| uses.contains(used));
+            if is_new {
+                all.push((ends, vec![pair]));
+            }
+        }
+        uses.extend(
+            all.iter()
+                .flat_map(|(ends, pairs)| pairs.iter().flat_map(|pair| used(ends, pair))),
+        );
+        all.extend(located.into_iter().map(|located| (located.ends, located.pairs)));
+        if uses.is_empty() {
+            return Ok(true);
+        }
+        let own = &self.job.turn.uses;
+        let is_known = own.is_known && uses.is_subset(&own.known);
+        self.uses.replace(Some(FoundUses {
+            all: uses,
+            leaves: false,
+        }));
+        if !is_known {
+            // Whether others have it too is known at the next turn.
+            return Err(Stop::Again);
+        }
+        if !own.are_all_known {
+            return Ok(false);
+        }
+        let mut is_gone = true;
+        for (ends, pairs) in &all {
+            for pair in pairs {
+                is_gone &= self.end_related(ends, pair, &BTreeSet::new()).await?;
+            }
+        }
+        Ok(is_gone)
+    }
+
+    /// The object at the other end goes, and then our finalizer at the origin, but for what is to stay. True if both are
+    /// gone, or stay since another primary has them.
+    async fn end_related(&self, ends: &[End<'_>; 2], pair: &Pair, stays: &BTreeSet<Use>) -> Result<bool, Stop> {
+        let (from, to) = pair;
+        let source = ends[0].get(from).await?;
+        // Names come from both sides: one that was never synced is somebody else's, whatever names it.
+        let is_marked = source.as_ref().is_some_and(lifecycle::has_finalizer);
+        if !is_marked && self.states(&ends[0], from).read().await?.is_none() {
+            return Ok(true);
+        }
+        match source {
+            Some(source) => self.end_related_of(&source, ends, pair, stays).await,
+            None if self.is_kept(&ends[1], to, stays) => Ok(true),
+            None => self.delete_related(ends, pair).await,
+        }
+    }
+
+    /// Another primary has this too.
+    pub(super) fn is_shared(&self, end: &End<'_>, name: &ObjectName) -> bool {
+        self.job.turn.uses.shared.contains(&end.used(name))
+    }
+
+    /// Another primary has this too, or it is to stay.
+    fn is_kept(&self, end: &End<'_>, name: &ObjectName, stays: &BTreeSet<Use>) -> bool {
+        self.is_shared(end, name) || stays.contains(&end.used(name))
+    }
+
+    pub(super) async fn end_related_of(
+        &self,
+        source: &Value,
+        ends: &[End<'_>; 2],
+        pair: &Pair,
+        stays: &BTreeSet<Use>,
+    ) -> Result<bool, Stop> {
+        let ([origin, there], (from, to)) = (ends, pair);
+        if !self.is_kept(there, to, stays) && !self.delete_related(ends, pair).await? {
+            return Ok(false);
+        }
+        let is_ours = origin.side != Side::Service && !self.is_kept(origin, from, stays);
+        let patch = lifecycle::remove_finalizer(source).filter(|_| is_ours);
+        if let Some(patch) = patch {
+            let body = Bytes::from(patch.to_string());
+            match origin.server.merge_patch(&origin.served.resource, from, body).await {
+                Ok(_) => {}
+                Err(error) if error.proves_absent(&from.name) => {}
+                Err(error) => return Err(origin.stop("removing the finalizer from", from, error)),
+            }
+        }
+        Ok(true)
+    }
+
+    /// True if the object at the other end is gone, or none of ours.
+    async fn delete_related(&self, ends: &[End<'_>; 2], (from, to): &Pair) -> Result<bool, Stop> {
+        let there = &ends[1];
+        if let Some(found) = there.get(to).await? {
+            if self.is_foreign(&found, ends, from).await?.is_some() {
+                return Ok(true);
+            }
+            if !lifecycle::is_in_deletion(&found) {
+                let resource = &there.served.resource;
+                let deleted = delete(there.server, resource, to, &found, Propagation::Background).await;
+                deleted.map_err(|error| there.stop("deleting a related object", to, error))?;
+            }
+            if there.get(to).await?.is_some() {
+                return Ok(false);
+            }
+        }
+        if there.side == Side::Service {
+            self.left.borrow_mut().insert(to.namespace().into());
+        }
+        Ok(true)
+    }
+
+    /// Why an object at the other end is not what has come there with this primary, or another one of its workspace.
+    /// In workspaces all belongs to the consumer, who knows which names are synced.
+    pub(super) async fn is_foreign(
+        &self,
+        found: &Value,
+        [origin, there]: &[End<'_>; 2],
+        from: &ObjectName,
+    ) -> Result<Option<&'static str>, Stop> {
+        if there.side != Side::Service {
+            return Ok(None);
+        }
+        let (cluster, agent) = (&self.key.cluster, &self.job.agent);
+        if lifecycle::belongs_to_another(found, cluster, agent, false).is_none() {
+            return Ok(None);
+        }
+        let is_known = self.states(origin, from).read().await?.is_some();
+        Ok(lifecycle::belongs_to_another(found, cluster, agent, is_known))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_down_is_read_again_and_anything_else_is_nothing() {
+        let named = |name: &str| Named {
+            type_of: TypeOf {
+                group: String::new(),
+                version: "v1".to_owned(),
+                resource: "secrets".to_owned(),
+            },
+            namespace: "shop".to_owned(),
+            name: name.to_owned(),
+        };
+        let all = BTreeSet::from([Belonging {
+            origin: Origin::Kcp,
+            from: named("a"),
+            to: named("b"),
+        }]);
+        let text = json!({"objects": all});
+        let secret = |name: &str| json!({"group": "", "version": "v1", "resource": "secrets", "namespace": "shop", "name": name});
+        assert_eq!(
+            text["objects"],
+            json!([{"origin": "kcp", "from": secret("a"), "to": secret("b")}])
+        );
+        assert_eq!(read(&text), all);
+        for other in [json!({}), json!({"objects": 1}), json!({"objects": [{"origin": "x"}]})] {
+            assert_eq!(read(&other), BTreeSet::new(), "{other}");
+        }
+    }
+}

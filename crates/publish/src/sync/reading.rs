@@ -1,0 +1,159 @@
+//! The object and its copy as they are now.
+
+use std::collections::BTreeMap;
+
+use kube_lite::read::list_all;
+use kube_lite::{Content, Error};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Pass, name_of, version_of};
+use crate::kcp::parsed;
+use crate::keys::AGENT_NAME;
+use crate::lifecycle;
+use crate::sides::Side;
+use crate::trouble::Stop;
+use crate::turn::AtHand;
+
+impl Pass<'_> {
+    /// The object as it is now.
+    pub(super) async fn read(&self) -> Result<Option<Value>, Stop> {
+        let found = self.found().await?;
+        self.version.set(found.as_ref().map(version_of).unwrap_or_default());
+        Ok(found)
+    }
+
+    async fn found(&self) -> Result<Option<Value>, Stop> {
+        let stop = |error| Stop::of_primary(self.primary.shard(), "reading the object", error);
+        let (name, remote) = (&self.primary.name, self.route.remote());
+        let object = match &self.job.at_hand {
+            Some(AtHand::Primary(object)) => Ok(object.clone()),
+            _ => self.shard.get(remote, name, Content::Full).await,
+        };
+        match object {
+            Ok(object) => {
+                let object = readable(&object, lifecycle::is_in_deletion);
+                object.map(Some).map_err(stop)
+            }
+            Err(error) if error.proves_absent(&name.name) => Ok(None),
+            // Also where the workspace does not serve the type: it may serve it late, and one that has unbound the export is
+            // left when its binding goes.
+            Err(error) => Err(stop(error)),
+        }
+    }
+
+    /// The copy, by the labels that say of which object it is.
+    pub(super) async fn find_copy(&self, is_ending: bool) -> Result<Option<Value>, Stop> {
+        let local = self.route.local();
+        if let Some(AtHand::Copy(copy)) = &self.job.at_hand
+            && let Ok(copy) = parsed::<Value>(copy)
+            // One from before our own last write is none.
+            && self.is_copy(&copy)
+            && version_of(&copy) >= self.job.turn.settled
+        {
+            return Ok(Some(copy));
+        }
+        if let Some(known) = &self.job.turn.copy {
+            match self.service.get(local, &known.name, Content::Full).await {
+                Ok(copy) => {
+                    let copy = readable(&copy, |_| is_ending).map_err(unread)?;
+                    if self.is_copy(&copy) {
+                        return Ok(Some(copy));
+                    }
+                }
+                Err(error) if error.proves_absent(&known.name.name) => {}
+                Err(error) => return Err(unread(error)),
+            }
+        }
+        self.list_copy().await
+    }
+
+    async fn list_copy(&self) -> Result<Option<Value>, Stop> {
+        let labels = self.key.labels();
+        let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let labels = labels.join(",").into();
+        let listed = list_all::<Value>(self.service, self.route.local().clone(), Some(labels)).await;
+        let mut all = listed.map_err(unread)?;
+        // Names of clusters may be the same in two kcps: each agent has its own copies.
+        if all.len() > 1 {
+            all.retain(|copy| copy["metadata"]["labels"][AGENT_NAME] == *self.job.agent);
+        }
+        if all.len() > 1 {
+            let names: Vec<String> = all.iter().map(|copy| format!("{:?}", name_of(copy))).collect();
+            let words = format!("several objects are labelled as its copy: {}", names.join(", "));
+            return Err(Stop::because("finding the copy", words, "delete all of them but one"));
+        }
+        Ok(all.pop())
+    }
+
+    /// True for the copy of this object.
+    fn is_copy(&self, copy: &Value) -> bool {
+        let labels = &copy["metadata"]["labels"];
+        self.key.labels().iter().all(|(key, value)| labels[key] == **value)
+    }
+}
+
+/// An object; what its end needs of it if no more can be read, as of one that is nested too deep, and that is enough: the end
+/// of an object must not depend on its content.
+fn readable(object: &[u8], is_enough: impl Fn(&Value) -> bool) -> Result<Value, Error> {
+    parsed::<Value>(object).or_else(|error| {
+        let bare = parsed::<Bare>(object).and_then(|bare| serde_json::to_value(bare).map_err(|_| error.clone()));
+        bare.ok().filter(is_enough).ok_or(error)
+    })
+}
+
+/// What the end of an object needs of it.
+#[derive(Serialize, Deserialize)]
+struct Bare {
+    metadata: BareMetadata,
+}
+
+/// See [`Bare`].
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BareMetadata {
+    name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    namespace: String,
+    uid: String,
+    resource_version: String,
+    #[serde(default)]
+    deletion_timestamp: Option<String>,
+    #[serde(default)]
+    finalizers: Vec<String>,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+}
+
+pub(super) fn unread(error: Error) -> Stop {
+    Stop::of(Side::Service, "reading the copy", "", error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_cannot_be_read_its_end_is_known() {
+        let nested = |depth: usize| format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
+        let object = |depth: usize, more: &str| {
+            let nested = nested(depth);
+            format!(
+                "{{\"metadata\":{{\"name\":\"web\",\"uid\":\"u1\",\"resourceVersion\":\"7\",\"finalizers\":[\"x\"]{more},\
+                 \"managedFields\":[{{\"fieldsV1\":{nested}}}]}},\"spec\":{nested}}}"
+            )
+        };
+        let ended = ",\"deletionTimestamp\":\"2024-01-01T00:00:00Z\"";
+        let read = |text: &str| readable(text.as_bytes(), lifecycle::is_in_deletion);
+        assert_eq!(read(&object(20, "")).unwrap()["spec"].to_string(), nested(20));
+        for depth in [200, 5_000] {
+            assert!(read(&object(depth, "")).is_err());
+            let bare = read(&object(depth, ended)).unwrap();
+            assert_eq!(bare["metadata"]["finalizers"], serde_json::json!(["x"]));
+            assert_eq!(bare["metadata"]["resourceVersion"], "7");
+            assert!(bare["spec"].is_null());
+        }
+    }
+}
