@@ -136,7 +136,8 @@ async fn grant_more(world: &World) {
     let users = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": world.user}]);
     create(
         &world.provider,
-        &json!({"apiVersion": rbac, "kind": "ClusterRoleBinding", "metadata": metadata, "roleRef": of, "subjects": users}),
+        &json!({"apiVersion": rbac, "kind": "ClusterRoleBinding", "metadata": metadata, "roleRef": of,
+            "subjects": users}),
     )
     .await;
     let all = json!(["get", "list", "watch", "create", "update", "patch"]);

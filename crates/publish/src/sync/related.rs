@@ -250,7 +250,7 @@ impl Pass<'_> {
             .map_err(|error| there.stop("writing the status of", to, error))
     }
 
-    /// The type of the other end has no status, and keeps none as a field either: that is said at the end in the workspace.
+    /// The type of the other end has no status, and keeps none as a field: that is said at the end in the workspace.
     fn status_is_lost(&self, source: &Value, found: &Value, [origin, there]: &[End<'_>; 2], (from, to): &Pair) {
         let (end, name, object) = if origin.side == Side::Service {
             (there, to, found)
