@@ -118,6 +118,7 @@ scenarios! {
         a_server_that_restarts_finds_the_agent_alive
         probes_and_metrics_are_where_flags_say_and_nowhere_else
         a_config_workspace_may_be_named_in_many_ways
+        targets_may_come_from_all_workspaces_that_have_bound_an_export
         the_arguments_of_the_chart_start_the_agent
         an_agent_that_is_asked_to_end_does
         wrong_flags_end_the_agent_with_one_line

@@ -46,6 +46,8 @@ mod rules;
 mod running;
 #[path = "publish_role/take_over.rs"]
 mod take_over;
+#[path = "publish_role/watched.rs"]
+mod watched;
 #[allow(dead_code, reason = "the role init needs more of it")]
 #[path = "simulated_kcp/wire.rs"]
 mod wire;
@@ -85,6 +87,7 @@ scenarios! {
         a_slice_may_be_in_another_workspace_than_its_export
         what_is_not_there_or_wrong_ends_the_agent_with_its_name
         consumers_see_what_a_projection_makes_of_a_type
+        versions_and_scope_are_those_of_the_projection
         a_wrong_one_is_said_in_an_event_and_holds_up_no_other
         a_built_in_type_is_published_in_another_group
         what_others_have_put_into_the_export_stays
@@ -116,22 +119,31 @@ scenarios! {
         a_secret_of_the_provider_is_cleaned_up_where_that_is_asked_for
         related_objects_are_found_by_templates_lists_and_labels
         a_related_object_may_be_in_other_namespaces_at_both_ends
+        a_related_object_may_be_of_another_type_at_the_other_end
         a_related_object_with_the_name_of_its_primary_comes_to_rest
         a_claim_that_is_not_accepted_holds_up_no_other_object
         what_belongs_to_an_object_is_let_go_though_its_copy_went_first
         a_name_that_one_side_gives_deletes_nothing_of_the_other
+    ;
+    watched:
+        a_related_object_that_changes_is_synced_by_itself
+        whichever_side_it_comes_from
+        the_status_of_a_related_object_goes_with_it
+        a_status_that_has_no_place_is_said_once
     ;
     running:
         one_of_two_replicas_works_and_the_other_takes_over
         two_agents_share_out_what_is_published
         an_edit_leaves_one_loop_and_a_delete_none
         a_workspace_that_unbinds_is_left_with_its_copies
+        kcp_that_is_away_costs_no_copy_and_what_has_changed_is_caught_up_with
         an_agent_that_is_killed_anywhere_is_finished_by_the_next
         probes_and_metrics_say_what_is_published
         a_group_of_the_service_cluster_that_fails_stops_nothing_else
     ;
     take_over:
         what_the_go_agent_has_left_is_continued
+        agents_that_take_turns_make_nothing_again
         an_agent_of_another_name_finds_the_copies_of_the_former_one
     ;
     hostile:

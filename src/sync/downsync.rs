@@ -17,7 +17,7 @@ use super::emptied;
 use super::job::{Change, Ending, Failure, Job, Outcome, Why, done, done_with, failed, left};
 use super::left_to_others;
 use super::replace::{Replacing, is_ours_alone, make_room};
-use super::take_over::{MOST_VERSIONS, Whose, take_over};
+use super::take_over::{MOST_VERSIONS, take_left};
 use crate::api::{DOWNSYNC_OVERWRITE, OWNER};
 use crate::plan::Direction;
 use crate::side::Side;
@@ -241,9 +241,9 @@ async fn write(
         object = apply_again(edge, job, desired, &object, marks(false)).await?;
     }
     let Address { resource, name } = &job.copy_at;
-    let whose = Whose::Reverted(job.policy.reverts(job.selection));
+    let (reverted, lists) = (job.policy.reverts(job.selection), desired.lists_of_duplicates());
     for _ in 0..MOST_VERSIONS {
-        let Some(patch) = take_over(&object, resource, whose)? else {
+        let Some(patch) = take_left(&object, resource, reverted, &lists)? else {
             break;
         };
         let patched = edge.merge_patch(resource, name, Bytes::from(patch)).await?;

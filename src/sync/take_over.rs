@@ -79,6 +79,27 @@ pub(super) fn take_over(object: &[u8], resource: &ResourceType, whose: Whose) ->
     Ok(None)
 }
 
+/// The same for what an apply has left, as its answer shows it: fields of those that are reverted, and what we have made
+/// otherwise, if that could not be taken before the apply.
+pub(super) fn take_left(
+    object: &[u8],
+    resource: &ResourceType,
+    revert_from: RevertFrom<'_>,
+    lists: &[Path],
+) -> Result<Option<String>, Error> {
+    let reverted = take_over(object, resource, Whose::Reverted(revert_from))?;
+    if reverted.is_some() || !is_named_twice(object) {
+        return Ok(reverted);
+    }
+    take_over(object, resource, Whose::Made(lists))
+}
+
+/// True if we may have written an object otherwise than by an apply too.
+fn is_named_twice(object: &[u8]) -> bool {
+    let manager = format!("\"manager\":\"{FIELD_MANAGER}\"");
+    String::from_utf8_lossy(object).matches(&manager).nth(1).is_some()
+}
+
 /// What is left of the entries of others, and what is taken from those for which `includes`.
 fn take(
     entries: &Entries<'_>,

@@ -14,7 +14,7 @@ use super::copy_place::{in_its_place, read_meta};
 use super::job::{Change, Failure, Job, Outcome, Why, done, done_with, failed, left};
 use super::replace::{Replacing, is_ours_alone, make_room};
 use super::retire::end_at_once;
-use super::take_over::{MOST_VERSIONS, Whose, take_over};
+use super::take_over::{MOST_VERSIONS, take_left};
 use crate::plan::Direction;
 use crate::side::Side;
 use crate::sync::meta::Meta;
@@ -155,9 +155,9 @@ async fn apply_at(hub: &Cluster, job: &Job, desired: &Desired, (copy, version): 
     let source = job.source_mark(desired, copy);
     let source = source.as_deref();
     let (mut object, created) = apply_once(hub, job, desired, (copy, version), source).await?;
-    let whose = Whose::Reverted(job.policy.reverts(job.selection));
+    let (reverted, lists) = (job.policy.reverts(job.selection), desired.lists_of_duplicates());
     for _ in 0..MOST_VERSIONS {
-        let Some(patch) = take_over(&object, resource, whose)? else {
+        let Some(patch) = take_left(&object, resource, reverted, &lists)? else {
             break;
         };
         let patched = hub

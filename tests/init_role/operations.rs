@@ -10,9 +10,9 @@ use crate::objects::{FACTS, has_facts};
 use crate::stage::{Stage, Which};
 use crate::support::objects::namespace;
 use crate::support::story::{SOON, becomes};
-use crate::support::{eventually, free_port};
+use crate::support::{Objects, eventually, free_port};
 use crate::wire::fetch;
-use crate::world::{World, create};
+use crate::world::{INIT, TENANCY, World, create, definitions, sources};
 
 const LEASES: &str = "coordination.k8s.io/v1";
 const LEASE: &str = "init-agent.kcp.io";
@@ -173,6 +173,70 @@ pub(crate) async fn a_config_workspace_may_be_named_in_many_ways(which: Which) {
         let name = format!("w-{i}");
         world.workspace(&name, "dev").await;
         has_facts(&world, &world.ready(&name).await, &name).await;
+    }
+}
+
+/// The types of configs come by an export to the workspaces that have targets, here that of the tenants.
+async fn configs_are_exported(world: &World) {
+    let of_kcp = "apis.kcp.io/v1alpha1";
+    let mut names = Vec::new();
+    for definition in definitions() {
+        let spec = &definition["spec"];
+        let version = &spec["versions"][0];
+        let name = format!(
+            "v1.{}.initialization.kcp.io",
+            spec["names"]["plural"].as_str().expect("it has one")
+        );
+        let version = json!({"name": version["name"], "served": true, "storage": true,
+            "schema": version["schema"]["openAPIV3Schema"]});
+        let schema = json!({"apiVersion": of_kcp, "kind": "APIResourceSchema", "metadata": {"name": name},
+            "spec": {"group": spec["group"], "names": spec["names"], "scope": "Cluster", "versions": [version]}});
+        create(&world.types, &schema).await;
+        names.push(name);
+    }
+    let export = json!({"apiVersion": of_kcp, "kind": "APIExport", "metadata": {"name": "init"},
+        "spec": {"latestResourceSchemas": names}});
+    create(&world.types, &export).await;
+    let content = json!([{"apiGroups": ["apis.kcp.io"], "resources": ["apiexports/content"], "resourceNames": ["init"],
+        "verbs": ["*"]}]);
+    world.grant(&world.types, "content", &content).await;
+    let reference = json!({"export": {"path": world.types_path, "name": "init"}});
+    let binding = json!({"apiVersion": of_kcp, "kind": "APIBinding", "metadata": {"name": "init"},
+        "spec": {"reference": reference}});
+    create(&world.tenants, &binding).await;
+    becomes(&world.tenants, [of_kcp, "apibindings", "", "init"], "is bound", |it| {
+        it["status"]["phase"] == "Bound"
+    })
+    .await;
+}
+
+/// The id of the workspace of an object.
+async fn id_of(at: &Objects, [version, plural, name]: [&str; 3]) -> String {
+    let found = at.get(version, plural, "", name).await.expect("it is there");
+    let id = found["metadata"]["annotations"]["kcp.io/cluster"].as_str();
+    id.expect("kcp says so").to_owned()
+}
+
+pub(crate) async fn targets_may_come_from_all_workspaces_that_have_bound_an_export(which: Which) {
+    let world = World::of(which).await;
+    configs_are_exported(&world).await;
+    world.new_type("dev", serde_json::Value::Null).await;
+    let template = json!({"apiVersion": INIT, "kind": "InitTemplate", "metadata": {"name": "dev"},
+        "spec": {"template": FACTS}});
+    let target = json!({"apiVersion": INIT, "kind": "InitTarget", "metadata": {"name": "dev"},
+        "spec": {"workspaceTypeRef": {"path": world.types_path, "name": "dev"}, "sources": sources(&["dev"])}});
+    for object in [template, target] {
+        create(&world.tenants, &object).await;
+    }
+    let export = id_of(&world.types, [TENANCY, "workspacetypes", "dev"]).await;
+    let tenants = id_of(&world.tenants, [INIT, "inittargets", "dev"]).await;
+    let file = world.stage.kubeconfig(&world.folder, "", Some(&world.user), |_| {});
+    for (name, of) in [("all", "*"), ("one", &*tenants)] {
+        let path = format!("/services/apiexport/{export}/init/clusters/{of}");
+        let mut agent = Agent::start(&file, &path, &[]);
+        world.workspace(name, "dev").await;
+        has_facts(&world, &world.ready(name).await, name).await;
+        agent.ends_well().await;
     }
 }
 

@@ -3,10 +3,10 @@
 //!
 //! | of | it is assumed that |
 //! |---|---|
-//! | slices | there is one with the name of each export; it has no URL until somebody has bound that |
+//! | slices | a moment after each export there is one with its name; it has no URL until somebody has bound that |
 //! | discovery | the virtual workspace lists the types of the export and those that it claims, and no others |
 //! | the wildcard | until a type is served, a list is 404, or empty and without a version; then it has the objects of all bound workspaces, with `kcp.io/cluster` |
-//! | one workspace | a status is written by its subresource alone, and is not found where the schema has none |
+//! | one workspace | a status is written by its subresource alone; where the schema has none, the object is said to be not found |
 //! | preconditions | another UID or version of an object is a 409, in patches, updates and deletes |
 //! | deletion | an object with finalizers stays, with a time; it goes with the last of them |
 //! | claims | objects are shown where the claim is accepted; elsewhere they are not found, or forbidden |
@@ -182,9 +182,14 @@ async fn of_one_workspace(scene: &Scene) {
     let plain = json!({"apiVersion": scene.world.v1(), "kind": "Plain", "metadata": {"name": "p"}});
     post(at, &plains, &plain).await.is(201);
     let status = format!("{plains}/p/status");
-    send(at, Method::PATCH, &status, MERGE_PATCH, &body)
-        .await
-        .says_not_served();
+    for at in [at, &scene.consumer.objects] {
+        let missing = send(at, Method::PATCH, &status, MERGE_PATCH, &body)
+            .await
+            .fails(404, "NotFound");
+        // As if there were no such object.
+        assert_eq!(missing["details"]["name"], "p", "{missing}");
+    }
+    get(at, &format!("{plains}/p")).await.is(200);
 }
 
 async fn of_deletion(scene: &Scene) {

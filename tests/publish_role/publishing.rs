@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::of_role::Agent;
 use crate::stage::Which;
-use crate::support::story::{SOON, arrives, becomes};
+use crate::support::story::{SOON, arrives, becomes, crd};
 use crate::support::{eventually, holds_throughout};
 use crate::world::{A_WHILE, APIS, SYNCAGENT, World, create};
 
@@ -160,11 +160,23 @@ pub(crate) async fn consumers_see_what_a_projection_makes_of_a_type(which: Which
 
 pub(crate) async fn a_wrong_one_is_said_in_an_event_and_holds_up_no_other(which: Which) {
     let world = World::of(which).await;
-    // A type that is not there, versions that become one, no version that is there.
+    world.define_as(&carts(&world)).await;
+    // A type that is not there, no version that is there or is served, versions that become one.
     let missing = json!({"resource": {"apiGroup": "nowhere.example.org", "kind": "Nothing"}});
     let version = json!({"resource": {"apiGroup": world.group, "kind": "Shop", "versions": ["v9"]}});
     let both = json!({"resource": {"apiGroup": world.group, "kind": "Shop", "versions": ["v1"], "version": "v1"}});
-    let wrong = [("missing", missing), ("version", version), ("both", both)];
+    let carts = |versions: Value, projection: Value| json!({"resource": {"apiGroup": world.group, "kind": "Cart", "versions": versions}, "projection": projection});
+    let wrong = [
+        ("missing", missing),
+        ("version", version),
+        ("both", both),
+        ("unserved", carts(json!(["v3"]), json!({}))),
+        (
+            "same",
+            carts(json!(["v2", "v10"]), json!({"versions": {"v2": "v1", "v10": "v1"}})),
+        ),
+        ("which", carts(json!(["v2", "v10"]), json!({"version": "v1"}))),
+    ];
     for (name, spec) in &wrong {
         world.local.create(&world.published(name, "Shop", spec)).await;
     }
@@ -187,6 +199,62 @@ pub(crate) async fn a_wrong_one_is_said_in_an_event_and_holds_up_no_other(which:
     let consumer = world.consumer("a").await;
     world.open(&consumer, "web", &json!({"size": 1})).await;
     world.copied(&consumer, "web", &json!({"size": 1})).await;
+}
+
+/// A type with versions that are not in order, of which one is not served.
+fn carts(world: &World) -> Value {
+    let mut definition = crd(&world.group, "carts", true);
+    let version = definition["spec"]["versions"][0].clone();
+    let versions = [("v10", true, true), ("v2", true, false), ("v3", false, false)].map(|(name, served, storage)| {
+        let mut version = version.clone();
+        version["name"] = json!(name);
+        version["served"] = json!(served);
+        version["storage"] = json!(storage);
+        version
+    });
+    definition["spec"]["versions"] = json!(versions);
+    definition
+}
+
+pub(crate) async fn versions_and_scope_are_those_of_the_projection(which: Which) {
+    let world = World::of(which).await;
+    world.define_as(&carts(&world)).await;
+    let more = json!({"resource": {"apiGroup": world.group, "kind": "Cart", "versions": ["v2", "v10"]},
+        "projection": {"versions": {"v10": "v1beta1"}, "scope": "Cluster"}});
+    world.local.create(&world.published("carts", "Cart", &more)).await;
+    let _agent = world.agent(&[]);
+    let schema = world.schema_of("carts").await;
+    let found = arrives(&world.provider, APIS, "apiresourceschemas", "", &schema).await;
+    let spec = &found["spec"];
+    let versions: Vec<_> = spec["versions"].as_array().into_iter().flatten().collect();
+    let versions: Vec<_> = versions.iter().map(|it| (&it["name"], &it["storage"])).collect();
+    assert_eq!(
+        versions,
+        [(&json!("v1beta1"), &json!(true)), (&json!("v2"), &json!(false))]
+    );
+    assert_eq!(
+        (&spec["scope"], &spec["conversion"]),
+        (&json!("Cluster"), &json!({"strategy": "None"}))
+    );
+    let consumer = world.consumer("a").await;
+    for (version, name) in [("v1beta1", "one"), ("v2", "two")] {
+        let cart = json!({"apiVersion": format!("{}/{version}", world.group), "kind": "Cart", "metadata": {"name": name},
+            "spec": {"by": version}});
+        create(&consumer.objects, &cart).await;
+    }
+    let of = format!("syncagent.kcp.io/remote-object-cluster={}", consumer.id);
+    eventually("both have copies", SOON, async || {
+        let all = world
+            .local
+            .list(&format!("{}/v10", world.group), "carts", &consumer.id, &of)
+            .await;
+        let mut made: Vec<_> = all.iter().map(|copy| copy["spec"]["by"].to_string()).collect();
+        made.sort();
+        (made == ["\"v1beta1\"", "\"v2\""])
+            .then_some(())
+            .ok_or(format!("{all:?}"))
+    })
+    .await;
 }
 
 pub(crate) async fn a_built_in_type_is_published_in_another_group(which: Which) {

@@ -9,7 +9,7 @@ use crate::support::{Objects, comes_to_rest, eventually, holds_throughout};
 use crate::world::{A_WHILE, Consumer, FINALIZER, World, place};
 
 /// A world whose agent may do everything with Secrets and `ConfigMap`s on the service cluster.
-async fn world(which: Which, related: &Value) -> World {
+pub(crate) async fn world(which: Which, related: &Value) -> World {
     let world = World::of(which).await;
     let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
     world
@@ -31,7 +31,7 @@ fn by_reference() -> Value {
 }
 
 /// Waits until a Secret holds a value.
-async fn holds(at: &Objects, space: &str, name: &str, value: &str) -> Value {
+pub(crate) async fn holds(at: &Objects, space: &str, name: &str, value: &str) -> Value {
     let wanted = secret(space, name, value)["data"].clone();
     becomes(at, ["v1", "secrets", space, name], "holds its value", |it| {
         it["data"] == wanted
@@ -185,6 +185,39 @@ pub(crate) async fn a_related_object_may_be_in_other_namespaces_at_both_ends(whi
     opened(&world, &consumer, "web", &json!({"secret": "out"})).await;
     // The namespace there is made.
     holds(&consumer.objects, "vault", "out", "1").await;
+}
+
+pub(crate) async fn a_related_object_may_be_of_another_type_at_the_other_end(which: Which) {
+    let steps = json!([{"template": {"path": "data.v", "template": "{{ .Value.String | b64enc }}"}}]);
+    let related = json!({"identifier": "keys", "origin": "kcp", "version": "v1", "resource": "configmaps",
+        "projection": {"resource": "secrets"}, "mutation": {"spec": steps}, "object": by_reference()});
+    let world = world(which, &json!([related])).await;
+    let _agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    for (size, value) in ["1", "2"].into_iter().enumerate() {
+        let map = crate::support::objects::config_map("shop", "mine", json!({"v": value}));
+        if size == 0 {
+            consumer.objects.create(&map).await;
+        } else {
+            let change = json!({"data": map["data"]});
+            consumer
+                .objects
+                .merge_patch("v1", "configmaps", "shop", "mine", &change)
+                .await;
+            world.edit(&consumer, "web", &json!({"spec": {"size": size}})).await;
+        }
+        let spec = json!({"secret": "mine", "size": size});
+        let space = if size == 0 {
+            opened(&world, &consumer, "web", &spec).await
+        } else {
+            place(&world.copied(&consumer, "web", &spec).await).0
+        };
+        holds(&world.local, &space, "mine", value).await;
+    }
+    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
+    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    gone(&world.local, "v1", "secrets", &consumer.id, "mine").await;
+    arrives(&consumer.objects, "v1", "configmaps", "shop", "mine").await;
 }
 
 pub(crate) async fn a_related_object_with_the_name_of_its_primary_comes_to_rest(which: Which) {

@@ -90,11 +90,15 @@ pub(crate) async fn rules_change_what_is_copied_and_what_status_goes_back(which:
         {"regex": {"path": "spec.zone", "pattern": "^eu-(.*)$", "replacement": "$1-eu"}},
         {"template": {"path": "spec.text", "template": "{{ .Value.String }} & <b> {{ .LocalObject.metadata.name }}"}},
         {"cel": {"path": "spec.map", "expression": "{'a': [1, 2], 'n': null}"}},
+        {"cel": {"path": "spec.list", "expression": "[1, {'n': self.spec.zone}]"}},
+        {"cel": {"path": "spec.none", "expression": "null"}},
         {"cel": {"path": "spec.sum", "expression": "value + 42"}},
     ]);
     let status = json!([
         {"template": {"path": "status.phase", "template": "{{ upper .Value.String }}"}},
         {"delete": {"path": "status.internal"}},
+        {"regex": {"path": "status.zone", "pattern": "^(.*)-eu$", "replacement": "eu-$1"}},
+        {"cel": {"path": "status.sizes", "expression": "[size(self.status.phase), other.spec.sum]"}},
     ]);
     world
         .publish(&json!({"mutation": {"spec": spec, "status": status}}))
@@ -114,17 +118,25 @@ pub(crate) async fn rules_change_what_is_copied_and_what_status_goes_back(which:
         "{spec} {name}"
     );
     assert_eq!(spec["map"], json!({"a": [1, 2], "n": null}));
+    assert_eq!(spec["list"], json!([1, {"n": "west-eu"}]));
+    assert_eq!(spec.get("none"), Some(&Value::Null));
     assert_eq!(spec["sum"].as_f64(), Some(43.0));
     assert_eq!(spec["big"], json!(big));
     world
-        .operate(&copy, &json!({"phase": "ready", "internal": "x", "big": big}))
+        .operate(
+            &copy,
+            &json!({"phase": "ready", "zone": "west-eu", "internal": "x", "big": big}),
+        )
         .await;
     let origin = world
         .shows(&consumer, "web", "has its status", |it| {
             it["status"]["phase"] == "READY"
         })
         .await;
-    assert_eq!(origin["status"], json!({"phase": "READY", "big": big}));
+    assert_eq!(
+        origin["status"],
+        json!({"phase": "READY", "zone": "eu-west", "sizes": [5, 1], "big": big})
+    );
     // A rule that is wrong is said, and right again is followed at once.
     world
         .republish(&json!({"mutation": {"spec": [{"cel": {"path": "spec.sum", "expression": "1 +"}}]}}))

@@ -208,27 +208,23 @@ async fn shards_come_and_go_without_a_delete() {
     gone(&other.objects, &world.v1(), "shops", "shop", "web").await;
 }
 
-#[tokio::test]
-async fn kcp_that_is_away_costs_no_copy_and_what_has_changed_is_caught_up_with() {
-    let world = World::of(Which::Simulated).await;
+pub(crate) async fn kcp_that_is_away_costs_no_copy_and_what_has_changed_is_caught_up_with(which: Which) {
+    let mut world = World::on(Stage::own(which).await).await;
     world.publish(&json!({})).await;
     let mut agent = world.agent(&[]);
-    let consumer = world.consumer("a").await;
+    let mut consumer = world.consumer("a").await;
     for name in ["changes", "goes", "stays"] {
         world.open(&consumer, name, &json!({"size": 1})).await;
         world.copied(&consumer, name, &json!({"size": 1})).await;
     }
     let copy = world.copied(&consumer, "stays", &json!({"size": 1})).await;
-    world.stage.restart(Duration::from_secs(4)).await;
-    // Written where only the simulation can, as long as nobody can reach it.
-    world.operate(&copy, &json!({"ready": 7})).await;
+    let away = Duration::from_secs(if which == Which::Real { 30 } else { 4 });
+    let status = json!({"ready": 7});
+    // Written as long as nobody can reach kcp.
+    tokio::join!(world.stage.restart(away), world.operate(&copy, &status));
     let still = world.copies(&consumer).await.len();
     assert_eq!(still, 3);
-    eventually("kcp is back", SOON, async || {
-        let read = consumer.objects.read("/api/v1/namespaces/shop").await;
-        read.map(|_| ()).map_err(|error| error.to_string())
-    })
-    .await;
+    world.is_back(&mut consumer).await;
     world.edit(&consumer, "changes", &json!({"spec": {"size": 2}})).await;
     consumer.objects.delete(&world.v1(), "shops", "shop", "goes").await;
     world.copied(&consumer, "changes", &json!({"size": 2})).await;

@@ -1,13 +1,16 @@
 //! What the Go agent has left is continued, without anything being made again: scenario A29.
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
+use crate::of_role::Agent;
 use crate::stage::Which;
 use crate::support::kubeconfig::base64;
-use crate::support::story::SOON;
-use crate::support::story::gone;
-use crate::support::{comes_to_rest, eventually};
-use crate::world::{A_WHILE, Consumer, FINALIZER, World, create};
+use crate::support::objects::namespace;
+use crate::support::story::{SOON, gone};
+use crate::support::{Objects, Syncer, comes_to_rest, eventually};
+use crate::world::{A_WHILE, APIS, Consumer, FINALIZER, World, create};
 
 /// The SHA-1 of the name `web` and of the namespace `shop`, as the Go agent writes them.
 const WEB: &str = "ca84d1343b96baa8137c943ed1860e522cacb238";
@@ -105,6 +108,131 @@ pub(crate) async fn what_the_go_agent_has_left_is_continued(which: Which) {
     gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
     assert!(world.local.reread(&copy).await.is_none());
     assert!(world.local.reread(&state).await.is_none());
+}
+
+/// The Go agent that `SYNCAGENT_BIN` names.
+fn go_agent(which: Which) -> Option<PathBuf> {
+    let program = std::env::var_os("SYNCAGENT_BIN").filter(|_| which == Which::Real);
+    program.map(PathBuf::from)
+}
+
+/// What the Go agent needs at both sides, beside what this one does.
+async fn grant_more(world: &World) {
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let metadata = json!({"name": "go-agent"});
+    let rules = json!([
+        {"apiGroups": ["core.kcp.io"], "resources": ["logicalclusters"], "verbs": ["get"]},
+        {"apiGroups": ["apis.kcp.io"], "resources": ["apiexports", "apiexportendpointslices"],
+            "verbs": ["get", "list", "watch", "update", "patch"]},
+        {"apiGroups": ["apis.kcp.io"], "resources": ["apiresourceschemas"], "verbs": ["get", "list", "watch", "create"]},
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["get", "create", "update", "patch"]},
+    ]);
+    create(
+        &world.provider,
+        &json!({"apiVersion": rbac, "kind": "ClusterRole", "metadata": metadata, "rules": rules}),
+    )
+    .await;
+    let of = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "go-agent"});
+    let users = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": world.user}]);
+    create(
+        &world.provider,
+        &json!({"apiVersion": rbac, "kind": "ClusterRoleBinding", "metadata": metadata, "roleRef": of,
+            "subjects": users}),
+    )
+    .await;
+    let all = json!(["get", "list", "watch", "create", "update", "patch"]);
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["secrets", "namespaces", "events"], "verbs": all},
+        {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": all},
+        {"apiGroups": ["syncagent.kcp.io"], "resources": ["publishedresources", "publishedresources/status"], "verbs": all},
+    ]);
+    world.allow("go-agent", rules).await;
+    let file = world.stage.kubeconfig(
+        &world.folder,
+        &format!("/clusters/{}", world.provider_path),
+        Some(&world.user),
+        |_| {},
+    );
+    let own = Objects::by_kubeconfig(&file, None).await;
+    eventually("its rights are known", SOON, async || {
+        let read = own.read("/apis/core.kcp.io/v1alpha1/logicalclusters/cluster").await;
+        read.map(|_| ()).map_err(|error| error.to_string())
+    })
+    .await;
+}
+
+/// Another process of the agent: with a real kcp, the Go agent if one is named.
+fn other_agent(world: &World, which: Which) -> Agent {
+    let Some(program) = go_agent(which) else {
+        return world.agent(&[]);
+    };
+    let flags = world.flags();
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    Agent(Syncer::start_program(&program, &flags, &[]))
+}
+
+pub(crate) async fn agents_that_take_turns_make_nothing_again(which: Which) {
+    let world = World::of(which).await;
+    world.publish(&json!({})).await;
+    let consumer = world.visitor("a").await;
+    if go_agent(which).is_some() {
+        grant_more(&world).await;
+    }
+    let mut other = other_agent(&world, which);
+    let schema = world.schema_of("shops").await;
+    world.exports(1, 1).await;
+    world.bind(&consumer, &[["", "events"], ["", "namespaces"]]).await;
+    consumer.objects.create(&namespace("shop")).await;
+    for name in ["web", "goes"] {
+        world.open(&consumer, name, &json!({"size": 1})).await;
+        world.copied(&consumer, name, &json!({"size": 1})).await;
+    }
+    let first = world.copied(&consumer, "web", &json!({"size": 1})).await;
+    world.touch(&first, &json!({"spec": {"own": true}})).await;
+    eventually("there are states", SOON, async || {
+        let states = world.states(&consumer).await.len();
+        (states == 2).then_some(()).ok_or(states)
+    })
+    .await;
+    let states = world.states(&consumer).await;
+    other.0.kill();
+    // Each finds what the one before has left, and what has changed meanwhile.
+    for (turn, is_own) in [(2, true), (3, false), (4, true)] {
+        let change = json!({"spec": {"size": turn}});
+        world.edit(&consumer, "web", &change).await;
+        let mut agent = if is_own {
+            world.agent(&[])
+        } else {
+            other_agent(&world, which)
+        };
+        let copy = world
+            .copied(&consumer, "web", &json!({"size": turn, "own": true}))
+            .await;
+        assert_eq!(copy["metadata"]["uid"], first["metadata"]["uid"]);
+        world.operate(&copy, &json!({"turn": turn})).await;
+        world
+            .shows(&consumer, "web", "has its status", |it| it["status"]["turn"] == turn)
+            .await;
+        if turn == 3 {
+            consumer.objects.delete(&world.v1(), "shops", "shop", "goes").await;
+            gone(&consumer.objects, &world.v1(), "shops", "shop", "goes").await;
+        }
+        agent.0.kill();
+    }
+    assert_eq!(world.schema_of("shops").await, schema);
+    let schemas = world.provider.list(APIS, "apiresourceschemas", "", "").await;
+    assert_eq!(schemas.len(), 1, "{schemas:?}");
+    for now in world.states(&consumer).await {
+        let uid = &now["metadata"]["uid"];
+        assert!(
+            states.iter().any(|state| state["metadata"]["uid"] == *uid),
+            "{now} is another"
+        );
+    }
+    let _agent = world.agent(&[]);
+    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
+    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    world.has_no_copies(&consumer).await;
 }
 
 pub(crate) async fn an_agent_of_another_name_finds_the_copies_of_the_former_one(which: Which) {

@@ -96,6 +96,11 @@ fn manifest(name: &str) -> Vec<Value> {
     documents_in(&file)
 }
 
+/// The slice that kcp makes of an export.
+fn slice_of(export: &str) -> [&str; 4] {
+    [APIS, "apiexportendpointslices", "", export]
+}
+
 /// Lets user `limited` do this in a namespace.
 async fn allow_in(at: &Objects, space: &str, rules: &Value) {
     let metadata = json!({"name": "api-syncagent", "namespace": space});
@@ -150,10 +155,27 @@ impl World {
             &json!({"apiVersion": APIS, "kind": "APIExport", "metadata": {"name": world.export}}),
         )
         .await;
+        // kcp makes its slice a moment later, and an agent that finds none ends.
+        becomes(&world.provider, slice_of(&world.export), "is there", |_| true).await;
         world.grant(&world.provider).await;
-        // kcp makes it a moment later.
-        arrives(&world.provider, APIS, "apiexportendpointslices", "", &world.export).await;
+        // Its rights are known a moment later.
+        let own = world
+            .stage
+            .objects(&world.folder, &world.provider_path, Some(&world.user))
+            .await;
+        becomes(&own, slice_of(&world.export), "may be read", |_| true).await;
         world
+    }
+
+    /// Waits until kcp is back, whose administrator has a new token then.
+    pub(crate) async fn is_back(&mut self, consumer: &mut Consumer) {
+        self.provider = self.stage.objects(&self.folder, &self.provider_path, None).await;
+        consumer.objects = self.stage.objects(&self.folder, &consumer.path, None).await;
+        eventually("kcp is back", SOON, async || {
+            let read = consumer.objects.read("/api/v1/namespaces/shop").await;
+            read.map(|_| ()).map_err(|error| error.to_string())
+        })
+        .await;
     }
 
     /// Gives the agent's user in kcp what the manifests give, in one workspace.

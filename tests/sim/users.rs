@@ -95,7 +95,7 @@ impl Server {
             if let Some(fields) = fields.as_object_mut() {
                 fields.retain(|name, _| is_set(&[part.clone(), name.clone()]));
             }
-            is_set(&[part.clone()])
+            is_set(std::slice::from_ref(part))
         });
         config["metadata"] = json!({});
         self.apply_this(manager, key, config)

@@ -210,7 +210,12 @@ pub(crate) fn not_patched(request: &Request, why: &str) -> Answer {
 
 fn one(state: &mut State, id: &str, kind: &Kind, request: &Request) -> Answer {
     if request.subresource == "status" && !kind.has_status {
-        return not_served();
+        // Of a type that a definition makes it is said that there is no such object.
+        return if kind.served.is_some() {
+            not_found(request, &request.name)
+        } else {
+            not_served()
+        };
     }
     let key = key_of(request, &request.name);
     let Some(before) = state.clusters[id].get(&key).cloned() else {

@@ -4,21 +4,13 @@
 //! all already is given back as it is.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
 use crate::json::taken;
 use crate::keys::AGENT_NAME;
 use crate::kinds::{Origin, PublishedResource};
-
-/// A PublishedResource, as the export sees it.
-#[derive(Debug, Clone, Copy)]
-pub struct Published<'a> {
-    /// It.
-    pub resource: &'a PublishedResource,
-    /// The name that its schema will have, if it has none yet. One whose type is not found has neither.
-    pub planned: Option<&'a str>,
-}
 
 /// An export, and what is new in it.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,18 +66,12 @@ impl Claim {
 }
 
 /// The export of this agent, with what these PublishedResources need.
-pub fn merge(export: &Value, agent: &str, published: &[Published<'_>]) -> Merged {
+pub fn merge(export: &Value, agent: &str, published: &[Rc<PublishedResource>]) -> Merged {
     let mut merged = export.as_object().cloned().unwrap_or_default();
     let before = texts(export.get("spec").and_then(|spec| spec.get("latestResourceSchemas")));
-    let ready = published.iter().filter_map(|it| it.resource.schema_name.as_deref());
+    let ready = published.iter().filter_map(|it| it.schema_name.as_deref());
     let schemas = with_schemas(&before, ready);
-    let planned = published
-        .iter()
-        .filter_map(|it| it.resource.schema_name.as_deref().or(it.planned));
-    let own: BTreeSet<String> = with_schemas(&schemas, planned)
-        .iter()
-        .map(|name| type_of(name))
-        .collect();
+    let own: BTreeSet<String> = schemas.iter().map(|name| type_of(name)).collect();
 
     let mut spec = taken(&mut merged, "spec");
     if schemas != before {
@@ -130,9 +116,13 @@ fn with_schemas<'a>(before: &[String], others: impl Iterator<Item = &'a str>) ->
 }
 
 /// The claims that an agent needs to serve these.
-fn needed(published: &[Published<'_>], own: &BTreeSet<String>) -> BTreeSet<Claim> {
+fn needed(published: &[Rc<PublishedResource>], own: &BTreeSet<String>) -> BTreeSet<Claim> {
+    let unmade = published.iter().filter(|it| it.schema_name.is_none());
+    let unmade: BTreeSet<&str> = unmade
+        .map(|it| it.projection.group.as_ref().unwrap_or(&it.source.group).as_str())
+        .collect();
     let mut claims = BTreeSet::from([Claim::of("", "events", "")]);
-    for Published { resource, .. } in published {
+    for resource in published {
         if resource.filter.namespace.is_some() || !resource.related.is_empty() {
             claims.insert(Claim::of("", "namespaces", ""));
         }
@@ -141,10 +131,12 @@ fn needed(published: &[Published<'_>], own: &BTreeSet<String>) -> BTreeSet<Claim
         }
         for related in &resource.related {
             let in_kcp = related.type_on(Origin::Kcp);
-            if own.contains(&format!("{}.{}", in_kcp.resource, in_kcp.group)) {
+            let identity = related.identity_hash.as_deref().unwrap_or_default();
+            // It may be a type of the export whose schema is still to be made: a claim would stay.
+            let may_be_own = identity.is_empty() && !in_kcp.group.is_empty() && unmade.contains(&*in_kcp.group);
+            if may_be_own || own.contains(&format!("{}.{}", in_kcp.resource, in_kcp.group)) {
                 continue;
             }
-            let identity = related.identity_hash.as_deref().unwrap_or_default();
             claims.insert(Claim::of(&in_kcp.group, &in_kcp.resource, identity));
         }
     }
@@ -172,10 +164,10 @@ mod tests {
     use super::*;
     use crate::kinds::read;
 
-    fn published(spec: &Value, schema: Option<&str>) -> PublishedResource {
+    fn published(spec: &Value, schema: Option<&str>) -> Rc<PublishedResource> {
         let mut spec = spec.clone();
         spec["resource"] = json!({"apiGroup": "g", "kind": "K"});
-        read(&json!({"spec": spec, "status": {"resourceSchemaName": schema}})).unwrap()
+        Rc::new(read(&json!({"spec": spec, "status": {"resourceSchemaName": schema}})).unwrap())
     }
 
     fn of(merged: &Merged) -> (Vec<String>, Vec<String>) {
@@ -208,16 +200,7 @@ mod tests {
             },
             "status": {"identityHash": "h"},
         });
-        let all = [
-            Published {
-                resource: &one,
-                planned: None,
-            },
-            Published {
-                resource: &waiting,
-                planned: Some("v1.others.g"),
-            },
-        ];
+        let all = [one, waiting];
         let merged = merge(&export, "agent", &all);
         let (schemas, claims) = of(&merged);
         assert_eq!(schemas, ["v1.gone.g", "v2.shops.g", "today.zebras.h"]);
@@ -239,6 +222,7 @@ mod tests {
         let own = related("kcp", "g", "shops", &json!({}));
         let planned = related("kcp", "g", "others", &json!({}));
         let foreign = related("kcp", "f", "things", &json!({"identityHash": "h"}));
+        let namesake = related("kcp", "g", "things", &json!({"identityHash": "h"}));
         let projected = related(
             "service",
             "",
@@ -256,29 +240,43 @@ mod tests {
             (json!({"related": [own]}), vec!["events", "namespaces"]),
             (json!({"related": [planned]}), vec!["events", "namespaces"]),
             (json!({"related": [foreign]}), vec!["events", "namespaces", "f/things"]),
+            (json!({"related": [namesake]}), vec!["events", "namespaces", "g/things"]),
             (
                 json!({"related": [projected]}),
                 vec!["configmaps", "events", "namespaces"],
             ),
         ] {
             let resource = published(&spec, Some("v1.shops.g"));
-            let other = published(&json!({}), None);
-            let all = [
-                Published {
-                    resource: &resource,
-                    planned: None,
-                },
-                Published {
-                    resource: &other,
-                    planned: Some("v1.others.g"),
-                },
-            ];
+            let all = [resource, published(&json!({}), None)];
             let merged = merge(&json!({"metadata": {}, "spec": {}}), "agent", &all);
             assert_eq!(of(&merged).1, expected, "{spec}");
             assert_eq!(merged.claims.len(), expected.len());
             for claim in merged.export["spec"]["permissionClaims"].as_array().unwrap() {
                 assert_eq!(claim["all"], true);
             }
+        }
+    }
+
+    #[test]
+    fn a_type_that_may_become_the_exports_own_is_claimed_only_once_it_is_known_not_to() {
+        let uses =
+            json!({"related": [related("kcp", "g", "others", &json!({})), related("kcp", "", "secrets", &json!({}))]});
+        let uses = published(&uses, Some("v1.shops.g"));
+        let kept = ["events", "namespaces", "secrets"];
+        for (other, expected) in [
+            (published(&json!({}), None), &kept[..]),
+            (published(&json!({}), Some("v1.others.g")), &kept),
+            (
+                published(&json!({}), Some("v1.more.g")),
+                &["events", "namespaces", "secrets", "g/others"],
+            ),
+            (
+                published(&json!({"projection": {"group": "h"}}), None),
+                &["events", "namespaces", "secrets", "g/others"],
+            ),
+        ] {
+            let merged = merge(&json!({"spec": {}}), "agent", &[Rc::clone(&uses), other]);
+            assert_eq!(of(&merged).1, expected);
         }
     }
 
@@ -292,14 +290,7 @@ mod tests {
             &json!({"related": [related("kcp", "f", "things", &json!({"identityHash": "h"}))]}),
             None,
         );
-        let merged = merge(
-            &export,
-            "agent",
-            &[Published {
-                resource: &resource,
-                planned: None,
-            }],
-        );
+        let merged = merge(&export, "agent", &[resource]);
         let ours = json!({"group": "f", "resource": "things", "identityHash": "h", "all": true});
         let namespaces = json!({"resource": "namespaces", "all": true});
         assert_eq!(

@@ -4,6 +4,7 @@
 //! changed; where the CRD has no status, or it may not be written, little is asked, and nothing depends on it.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::time::Duration;
 
 use kube_lite::{Error, ObjectName};
@@ -90,6 +91,8 @@ pub(super) struct Statuses {
     entries: BTreeMap<ObjectName, Entry>,
     is_busy: bool,
     off_until: Option<Instant>,
+    /// The server has said of this one that there is no such target.
+    missed: Option<ObjectName>,
     look_at: Option<Instant>,
 }
 
@@ -178,8 +181,11 @@ impl Statuses {
         now: Instant,
     ) -> bool {
         self.is_busy = false;
-        let entry = self.entries.get_mut(name);
-        if let Some(entry) = entry {
+        let is_missing = result.is_err_and(|error| error.proves_absent(&name.name));
+        // Where a CRD has no status, servers say that too; one that is gone is no longer known by the next time.
+        let missed = mem::replace(&mut self.missed, is_missing.then(|| name.clone()));
+        let may_be_gone = is_missing && missed.is_none_or(|missed| !self.entries.contains_key(&missed));
+        if let Some(entry) = self.entries.get_mut(name) {
             entry.written = Some(now);
             if let Ok(status) = result {
                 entry.stored.status = Some(status.clone());
@@ -187,7 +193,7 @@ impl Statuses {
         }
         let Err(error) = result else { return false };
         let is_without = error.status().is_some_and(|status| matches!(status.code, 403..=405));
-        if is_without && !error.proves_absent(&name.name) {
+        if is_without && !may_be_gone {
             (self.off_until, self.look_at) = (Some(now + WITHOUT), None);
             return true;
         }

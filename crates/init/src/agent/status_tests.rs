@@ -175,6 +175,35 @@ fn where_no_status_can_be_written_one_request_finds_that_out() {
 }
 
 #[test]
+fn targets_that_are_there_and_said_to_be_missing_have_no_status() {
+    let missing = |target: &str| {
+        let details = json!({"name": target, "group": "initialization.kcp.io", "kind": "inittargets"});
+        let status = json!({"kind": "Status", "reason": "NotFound", "code": 404, "details": details});
+        Error::from_answer(404, None, status.to_string().as_bytes())
+    };
+    let now = Instant::now();
+    let mut all = Statuses::default();
+    for target in ["a", "b"] {
+        all.is_there(name(target), stored(&Value::Null));
+    }
+    for (target, expected) in [("gone", false), ("gone", false), ("a", false)] {
+        assert_eq!(
+            all.is_written(&name(target), Err(&missing(target)), now),
+            expected,
+            "{target}"
+        );
+    }
+    assert!(!all.is_written(&name("a"), Ok(&TargetStatus::default()), now));
+    for (target, expected) in [("a", false), ("b", true)] {
+        assert_eq!(
+            all.is_written(&name(target), Err(&missing(target)), now),
+            expected,
+            "{target}"
+        );
+    }
+}
+
+#[test]
 fn what_was_examined_before_a_change_does_not_count() {
     let now = Instant::now();
     let mut all = Statuses::default();

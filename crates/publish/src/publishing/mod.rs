@@ -143,19 +143,12 @@ pub(crate) async fn export(job: &ExportJob, at: &Cluster) -> Result<Exported, St
     let (exports, name) = (kcp::exports(), ObjectName::new("", &job.name));
     let found = at.get(&exports, &name, Content::Full).await.map_err(stop)?;
     let found = parsed::<Value>(&found).map_err(stop)?;
-    let published = job.published.iter();
-    let published: Vec<_> = published
-        .map(|resource| export::Published {
-            resource,
-            planned: None,
-        })
-        .collect();
     let Merged {
         export,
         added,
         removed,
         claims,
-    } = export::merge(&found, &job.agent, &published);
+    } = export::merge(&found, &job.agent, &job.published);
     if export != found {
         let body = Bytes::from(export.to_string());
         at.replace(&exports, &name, body, Content::Metadata)

@@ -2,7 +2,7 @@
 //! read at each pass.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::kinds::TypeOf;
 use crate::sides::Side;
+use crate::turn::Use;
 
 /// For so long a type is taken to be served as it was.
 const FRESH: Duration = Duration::from_secs(60);
@@ -21,6 +22,8 @@ const FRESH: Duration = Duration::from_secs(60);
 pub(crate) struct Known {
     types: RefCell<BTreeMap<(Side, TypeOf), (Instant, ServedResource)>>,
     paths: RefCell<BTreeMap<Box<str>, Box<str>>>,
+    /// Related objects whose status cannot be written.
+    statusless: RefCell<BTreeSet<Use>>,
 }
 
 impl Known {
@@ -32,6 +35,11 @@ impl Known {
     /// This is the path of a workspace.
     pub(super) fn is_path(&self, workspace: &str, path: &str) {
         self.paths.borrow_mut().insert(workspace.into(), path.into());
+    }
+
+    /// The status of this object cannot be written. True if that is news.
+    pub(super) fn is_statusless(&self, object: Use) -> bool {
+        self.statusless.borrow_mut().insert(object)
     }
 
     /// The type as a side serves it, in a workspace if it has some. `None` if it does not serve it.

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use driver::events::Record;
 use kube_lite::ObjectName;
 use serde_json::{Value, json};
 
@@ -112,7 +113,7 @@ impl Pass<'_> {
             Some(found) => self.update_related(&mutated, &found, there, to, origin, from).await?,
         };
         if related.status == StatusSync::On {
-            self.sync_status(&source, &object, there, to).await?;
+            self.sync_status(&source, &object, ends, pair).await?;
         }
         Ok(true)
     }
@@ -186,10 +187,22 @@ impl Pass<'_> {
     }
 
     /// The status is synced from the origin to the other end.
-    async fn sync_status(&self, source: &Value, found: &Value, there: &End<'_>, to: &ObjectName) -> Result<(), Stop> {
-        let Some(status) = copy::status(found, source).filter(|_| there.served.status_subresource) else {
+    async fn sync_status(
+        &self,
+        source: &Value,
+        found: &Value,
+        ends @ [_, there]: &[End<'_>; 2],
+        pair @ (_, to): &Pair,
+    ) -> Result<(), Stop> {
+        let Some(status) = copy::status(found, source) else {
             return Ok(());
         };
+        if !there.served.status_subresource {
+            if self.known.is_statusless(there.used(to)) {
+                self.status_is_lost(source, found, ends, pair);
+            }
+            return Ok(());
+        }
         // No verb but update is allowed there.
         let mut whole = found.clone();
         match (&mut whole, status) {
@@ -205,6 +218,26 @@ impl Pass<'_> {
             .await
             .map(drop)
             .map_err(|error| there.stop("writing the status of", to, error))
+    }
+
+    /// The type of the other end has no status, and keeps none as a field: that is said at the end in the workspace.
+    fn status_is_lost(&self, source: &Value, found: &Value, [origin, there]: &[End<'_>; 2], (from, to): &Pair) {
+        let (end, name, object) = if origin.side == Side::Service {
+            (there, to, found)
+        } else {
+            (origin, from, source)
+        };
+        let resource = &end.served.resource;
+        self.records.borrow_mut().push(Record {
+            object: name.clone(),
+            type_of: [resource.api_version(), resource.kind.clone()],
+            uid: object["metadata"]["uid"].as_str().unwrap_or_default().to_owned(),
+            is_warning: true,
+            reason: "StatusSubresourceMissing",
+            message: "The status cannot be synchronized: the type of the other side has no status subresource."
+                .to_owned(),
+            reporter: "syncagent-sync",
+        });
     }
 
     /// The primary names what belongs to it, for people.
