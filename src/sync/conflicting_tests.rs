@@ -169,9 +169,17 @@ async fn nothing_is_applied_before_what_has_to_be_ours_alone_can_be_read() {
             assert_eq!(asked, ["GET"], "{direction}");
             // What may never be read keeps nothing up.
             let eight = copy(8, direction, &owners);
-            let (outcome, asked) = run_with(this(), direction, &[(403, FORBIDDEN), (200, eight)]).await;
+            let nine = copy(9, direction, &[OURS]);
+            let answers = [(403, FORBIDDEN), (200, eight), (200, nine), (200, nine)];
+            // What we have made ourselves is taken after that: the answer to the apply shows it.
+            let (answers, expected) = if made {
+                (&answers[..], &["GET", "apply 7", "take 8", "apply 9"][..])
+            } else {
+                (&answers[..2], &["GET", "apply 7"][..])
+            };
+            let (outcome, asked) = run_with(this(), direction, answers).await;
             assert_eq!(outcome.unwrap().ending, Change::Updated, "{direction}");
-            assert_eq!(asked, ["GET", "apply 7"], "{direction}");
+            assert_eq!(asked, expected, "{direction}");
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::stage::{Stage, Which};
 use crate::support::manifests::documents_in;
 use crate::support::objects::{namespace, path};
 use crate::support::process::Folder;
-use crate::support::story::{SOON, arrives, becomes, crd, install_crd};
+use crate::support::story::{SOON, becomes, crd, install_crd};
 use crate::support::{
     AuditEvent, KubeconfigParts, Objects, Server, ServerOptions, User, eventually, rbac, unique_suffix,
 };

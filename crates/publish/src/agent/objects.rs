@@ -22,6 +22,8 @@ struct Known {
     meant: Meant,
     /// The list of copies that is being read has named that.
     is_copy_listed: bool,
+    /// Its copy was said to be gone since its turn began: the pass that is under way may end with one that lost its marks.
+    is_copy_lost: bool,
     /// It is not in sync, as far as is known.
     is_due: bool,
     /// It is to have a turn though neither it nor its copy has changed.
@@ -177,6 +179,7 @@ impl Objects {
         let version = copy.version;
         let known = self.0.entry((route, of.clone())).or_default();
         (known.copy, known.meant, known.is_copy_listed) = (Some(copy), meant, true);
+        known.is_copy_lost = false;
         if known.settled.is_some_and(|settled| settled.copy == version) {
             return None;
         }
@@ -187,7 +190,7 @@ impl Objects {
     pub(super) fn copy_is_gone(&mut self, route: u32, of: &ObjectName) -> Option<Primary> {
         let key = (route, of.clone());
         let known = self.0.get_mut(&key)?;
-        (known.copy, known.settled) = (None, None);
+        (known.copy, known.settled, known.is_copy_lost) = (None, None, true);
         if known.primary.is_none() {
             self.0.remove(&key);
             return None;
@@ -240,7 +243,7 @@ impl Objects {
     /// writes.
     pub(super) fn turn(&mut self, primary: &Primary) -> Option<Turn> {
         let known = self.known(primary)?;
-        known.is_due = false;
+        (known.is_due, known.is_copy_lost) = (false, false);
         let is_forced = std::mem::take(&mut known.is_forced) || known.again.is_some();
         if !is_forced && known.is_in_sync() {
             return None;
@@ -305,11 +308,16 @@ impl Objects {
         }
     }
 
-    /// A primary of this version is in sync with this version of its copy. True if the copy is another one by now.
+    /// A primary of this version is in sync with this version of its copy. True if the copy is another one by now, or
+    /// none.
     pub(super) fn is_settled(&mut self, primary: &Primary, state: u64, version: u64, copy: Copied) -> bool {
         let Some(known) = self.known(primary) else {
             return false;
         };
+        if known.is_copy_lost {
+            (known.state, known.is_forced) = (Some(state), true);
+            return true;
+        }
         let settled = Versions {
             primary: version,
             copy: copy.version,

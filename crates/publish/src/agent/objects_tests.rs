@@ -45,6 +45,24 @@ fn a_copy_that_is_as_it_was_left_makes_nothing_due() {
     assert_eq!(objects.turn(&web).unwrap().copy, None);
 }
 
+// The marks of a copy were removed while the pass that had adopted it was under way.
+#[test]
+fn a_copy_that_goes_while_it_is_worked_on_gives_another_turn() {
+    let mut objects = Objects::default();
+    let web = primary("web", 0);
+    objects.is_there(&web, seen(0));
+    assert!(objects.turn(&web).is_some());
+    objects.copy_is_there(1, &web.name, copy(10), 0);
+    objects.copy_is_gone(1, &web.name);
+    assert!(objects.is_settled(&web, 5, 1, copy(10)));
+    let turn = objects.turn(&web).unwrap();
+    assert_eq!(turn.copy, None);
+    // That has made it again.
+    assert!(!objects.is_settled(&web, 5, 1, copy(12)));
+    assert_eq!(objects.copy_is_there(1, &web.name, copy(12), 0), None);
+    assert_eq!(objects.turn(&web), None);
+}
+
 #[test]
 fn our_own_writes_need_no_turn() {
     let mut objects = Objects::default();
