@@ -13,6 +13,7 @@ use crate::turn::{Copied, OwnUses, Turn};
 
 /// What is known of an object in a workspace.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 struct Known {
     /// Where it is shown, if it is there.
     primary: Option<Shown>,
