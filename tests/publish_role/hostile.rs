@@ -65,10 +65,7 @@ pub(crate) async fn what_has_come_from_one_workspace_is_not_overwritten_by_anoth
     world.open(&first, "web", &json!({"secret": "creds"})).await;
     let copy = holds(&world.local, &space, "creds", "first").await;
     let annotations = &copy["metadata"]["annotations"];
-    assert_eq!(
-        *annotations,
-        json!({"syncagent.kcp.io/remote-object-cluster": first.id})
-    );
+    assert_eq!(*annotations, json!({"kcp.io/cluster": first.id}));
     second.objects.create(&secret("shop", "creds", "second")).await;
     world.open(&second, "web", &json!({"secret": "creds"})).await;
     is_notified(&second, "web").await;

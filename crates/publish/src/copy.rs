@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::json::taken;
-use crate::keys::{AGENT_NAME, CLUSTER, OWN_PREFIX, ObjectKey, RELATED_PREFIX};
+use crate::kcp;
+use crate::keys::{AGENT_NAME, OWN_PREFIX, ObjectKey, RELATED_PREFIX};
 use crate::naming::CopyName;
 
 /// Subresources that have a place of their own in objects.
@@ -39,7 +40,7 @@ pub enum Marks<'a> {
 fn is_copied(place: &str, key: &str) -> bool {
     let is_of_kcp = match place {
         "labels" => key.starts_with("claimed.internal.apis.kcp.io/"),
-        _ => key == "kcp.io/cluster" || key.starts_with(RELATED_PREFIX),
+        _ => key == kcp::CLUSTER || key.starts_with(RELATED_PREFIX),
     };
     let is_of_kubectl = key == "kubectl.kubernetes.io/last-applied-configuration";
     !is_of_kcp && !is_of_kubectl && !key.starts_with(OWN_PREFIX)
@@ -80,7 +81,7 @@ fn marks(terms: &Terms<'_>, key: &ObjectKey) -> [(&'static str, BTreeMap<&'stati
             labels.insert(AGENT_NAME, agent.to_owned());
             (labels, key.annotations())
         }
-        Marks::Related => (BTreeMap::new(), BTreeMap::from([(CLUSTER, key.cluster.clone())])),
+        Marks::Related => (BTreeMap::new(), BTreeMap::from([(kcp::CLUSTER, key.cluster.clone())])),
         Marks::None => Default::default(),
     };
     [("labels", labels), ("annotations", annotations)]

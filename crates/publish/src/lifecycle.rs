@@ -6,6 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::apply::WRITER;
+use crate::kcp;
 use crate::keys::{AGENT_NAME, CLUSTER, DELETION_PROPAGATION, FINALIZER, NAME_HASH, NAMESPACE_HASH, ObjectKey};
 
 /// What is to be done next with a pair.
@@ -214,13 +215,13 @@ pub fn adoption(found: &Value, key: &ObjectKey, agent: &str) -> Adoption {
     }
 }
 
-/// Why an object on the service cluster is not what has come there with an object of a workspace; `None` if it is. `is_known`:
-/// the state of that object has it.
+/// Why an object on the service cluster is not what has come there with an object of a workspace; `None` if it is. It says
+/// so as kcp's own objects do, in an annotation. `is_known`: the state of that object has it.
 pub fn belongs_to_another(found: &Value, cluster: &str, agent: &str, is_known: bool) -> Option<&'static str> {
     if text(found, "labels", CLUSTER).is_some() {
         return Some("it is the copy of a published object");
     }
-    match text(found, "annotations", CLUSTER) {
+    match text(found, "annotations", kcp::CLUSTER) {
         Some(other) => (other != cluster).then_some("it belongs to an object of another workspace"),
         // Somebody has given it to the agent.
         None if text(found, "labels", AGENT_NAME) == Some(agent) => None,
@@ -443,11 +444,15 @@ mod tests {
             let managers = json!([{"manager": manager}]);
             json!({"metadata": {"labels": labels, "annotations": annotations, "managedFields": managers}})
         };
-        let (none, own) = (json!({}), json!({CLUSTER: "c1"}));
+        let (none, own, copy) = (json!({}), json!({kcp::CLUSTER: "c1"}), json!({CLUSTER: "c1"}));
         for (found, is_known, is_taken) in [
             (with(none.clone(), own.clone(), "kubectl"), false, true),
-            (with(none.clone(), json!({CLUSTER: "c2"}), "api-syncagent"), true, false),
-            (with(own.clone(), own, "api-syncagent"), true, false),
+            (
+                with(none.clone(), json!({kcp::CLUSTER: "c2"}), "api-syncagent"),
+                true,
+                false,
+            ),
+            (with(copy, own, "api-syncagent"), true, false),
             (with(json!({AGENT_NAME: "me"}), none.clone(), "kubectl"), false, true),
             (with(json!({AGENT_NAME: "other"}), none.clone(), "kubectl"), true, false),
             (with(none.clone(), none.clone(), "api-syncagent"), true, true),
