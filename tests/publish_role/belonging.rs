@@ -45,7 +45,11 @@ async fn holds(at: &Objects, space: &str, name: &str, value: &str) -> Value {
 async fn rests(world: &World) {
     comes_to_rest("nothing is asked for", 4 * A_WHILE, SOON, async || {
         let asked = world.requests().into_iter().filter(|event| event.verb != "watch");
-        Ok::<_, String>(asked.count())
+        let asked: Vec<String> = asked
+            .map(|event| format!("{} {} {} {}", event.received, event.verb, event.uri, event.code))
+            .collect();
+        // The last ones say what does not come to rest.
+        Ok::<_, String>((asked.len(), asked[asked.len().saturating_sub(20)..].to_vec()))
     })
     .await;
 }
