@@ -16,12 +16,11 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use kube_lite::fields::{from_text, no_object};
 use kube_lite::logging::log_line;
-use kube_lite::read::not_older;
 use kube_lite::{Cluster, Content, Error};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::copy_place::patch_managers;
+use super::copy_place::{patch_managers, read_at};
 use super::job::Job;
 use super::meta::Meta;
 use super::object::{Address, Desired};
@@ -140,22 +139,14 @@ async fn take_alone(
     Ok(now)
 }
 
-/// The metadata of the copy; `None` if it cannot be read, or has changed since it was at that version. What is older is
-/// an error: an apply that is valid for that version would go on without what has to be done before it.
+/// The metadata of the copy as it was at that version; `None` if it cannot be taken from ([`read_at`]).
 async fn read(copies: &Cluster, job: &Job, version: &str) -> Result<Option<Bytes>, Error> {
-    let Address { resource, name } = &job.copy_at;
-    let copy = match copies.get(resource, name, Content::Metadata).await {
-        Ok(copy) => copy,
-        // Then the refusal of the apply is logged.
-        Err(error) if error.is_final() => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let meta = Meta::of(name, &copy)?;
-    not_older(&meta, version.parse().unwrap_or_default())?;
+    let found = read_at(copies, &job.copy_at, version, Content::Metadata).await?;
     // One with our mark alone would count as ours once a syncer is among its managers.
-    let may_be_anothers =
-        job.copy_of(&meta).state == CopyState::Foreign && meta.is_copy_of(job.direction, &resource.kind);
-    Ok((meta.resource_version == version && !may_be_anothers).then_some(copy))
+    let may_be_anothers = |meta: &Meta| {
+        job.copy_of(meta).state == CopyState::Foreign && meta.is_copy_of(job.direction, &job.copy_at.resource.kind)
+    };
+    Ok(found.filter(|(_, meta)| !may_be_anothers(meta)).map(|(copy, _)| copy))
 }
 
 struct Taking<'a> {

@@ -102,6 +102,25 @@ pub(super) async fn finalizers_of(copies: &Cluster, job: &Job) -> Result<Vec<Str
     })
 }
 
+/// A copy as it was at a version; `None` if it cannot be read, or has changed since: then the refusal of the apply decides.
+/// What is older is an error: an apply that is valid for that version would go on without what has to be done before it.
+pub(super) async fn read_at(
+    copies: &Cluster,
+    at: &Address,
+    version: &str,
+    content: Content,
+) -> Result<Option<(Bytes, Meta)>, Error> {
+    let Address { resource, name } = at;
+    let copy = match copies.get(resource, name, content).await {
+        Ok(copy) => copy,
+        Err(error) if error.is_final() => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let meta = Meta::of(name, &copy)?;
+    not_older(&meta, version.parse().unwrap_or_default())?;
+    Ok((meta.resource_version == version).then_some((copy, meta)))
+}
+
 /// Changes who owns what of a copy. Returns its metadata and the version that it then has; `None` if that is refused.
 pub(super) async fn patch_managers(
     copies: &Cluster,

@@ -4,15 +4,13 @@
 //! object, or none any more, the UID of the former one would be left: a volume would then be bound to a claim that is gone,
 //! and be released or deleted with what is on it. So it is removed first ([`let_go`]).
 
-use kube_lite::read::not_older;
 use kube_lite::{Cluster, Content, Error};
 use serde_json::{Value, json};
 
-use super::copy_place::patch_managers;
+use super::copy_place::{patch_managers, read_at};
 use super::field_set::FieldSet;
 use super::kinds::filled_in::references;
 use super::managed_fields::owned;
-use super::meta::Meta;
 use super::object::{Address, Desired};
 
 /// What names the object that is meant.
@@ -26,23 +24,14 @@ pub(super) async fn let_go(
     desired: &Desired,
     version: &str,
 ) -> Result<Option<String>, Error> {
-    let Address { resource, name } = at;
-    if references(resource).next().is_none() {
+    if references(&at.resource).next().is_none() {
         return Ok(None);
     }
-    let copy = match copies.get(resource, name, Content::Full).await {
-        Ok(copy) => copy,
-        // Then the refusal of the apply is logged.
-        Err(error) if error.is_final() => return Ok(None),
-        Err(error) => return Err(error),
+    let Some((copy, _)) = read_at(copies, at, version, Content::Full).await? else {
+        return Ok(None);
     };
-    let meta = Meta::of(name, &copy)?;
-    not_older(&meta, version.parse().unwrap_or_default())?;
-    if meta.resource_version != version {
-        return Ok(None);
-    }
     let wanted = desired.contents().map(Value::Object).unwrap_or_default();
-    let Some(patch) = letting_go(references(resource), &wanted, &copy, version) else {
+    let Some(patch) = letting_go(references(&at.resource), &wanted, &copy, version) else {
         return Ok(None);
     };
     let patched = patch_managers(copies, at, patch).await?;
