@@ -311,9 +311,12 @@ impl Agent {
         let (Some(known), Ok(meta)) = (self.published.route(route), <Meta>::parse_at(workspaces, object)) else {
             return;
         };
-        let due = match watched::leads_to(known, rule, object) {
+        let due = match watched::leads_to(known, rule, &meta, object) {
             LeadsTo::Nobody => return,
-            LeadsTo::Meant => self.objects.meant(route, rule, shard.map(|_| &*meta.workspace)),
+            LeadsTo::Meant(namespace) => {
+                let workspace = shard.map(|_| &*meta.workspace);
+                self.objects.meant(route, rule, workspace, namespace.as_deref())
+            }
             LeadsTo::Owners(names) => {
                 let at = |of: &ResourceType| if of.namespaced { &*meta.namespace } else { "" };
                 let of = |name: String| {
