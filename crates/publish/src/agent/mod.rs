@@ -427,3 +427,6 @@ impl Agent {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
