@@ -227,7 +227,11 @@ mod tests {
 
     #[test]
     fn credentials_that_are_not_accepted_are_one_failure_of_all_workspaces() {
-        let why = || Why::Refused(Error::Unauthorized(Box::new(kube_lite::ApiStatus::default())));
+        let status = || kube_lite::ApiStatus {
+            code: 401,
+            ..kube_lite::ApiStatus::default()
+        };
+        let why = || Why::Refused(Error::Unauthorized(Box::new(status())));
         let [one, other] = ["Namespace//a", "Namespace//b"].map(|object| Trouble::of_object(object.to_owned(), why()));
         assert!(one.shared().is_some() && one.shared() == other.shared());
         assert!(one.advice().contains("token"), "{}", one.advice());

@@ -59,7 +59,7 @@ impl Shards {
     }
 
     /// The numbers of all of them.
-    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> + Clone {
         self.by_url.values().map(|shard| shard.number)
     }
 

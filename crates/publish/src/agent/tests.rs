@@ -147,6 +147,25 @@ fn bytes(object: &Value) -> Bytes {
     object.to_string().into()
 }
 
+fn shop(name: &str, workspace: &str) -> Value {
+    let annotations = json!({"kcp.io/cluster": workspace});
+    json!({"metadata": {
+        "name": name, "namespace": "default", "uid": name, "resourceVersion": "1", "annotations": annotations,
+    }})
+}
+
+// Found with two real shards, one of which had stopped: objects of the other one waited until it counted as down.
+#[test]
+fn a_shard_that_answers_nothing_keeps_no_other_one_waiting() {
+    let mut bench = Bench::publishing(&["https://a", "https://b"]);
+    let many: Vec<Value> = (0..60).map(|at| shop(&format!("s{at}"), "c1")).collect();
+    bench.lists(Feed::Primaries(0, 1), &many);
+    let hung = bench.syncing();
+    assert!(hung < AT_ONCE, "{hung}");
+    bench.lists(Feed::Primaries(0, 0), &[shop("web", "c0")]);
+    assert_eq!(bench.syncing(), 1);
+}
+
 #[test]
 fn a_shard_that_leaves_takes_its_failures_along() {
     let mut bench = Bench::publishing(&["https://a", "https://b"]);
@@ -167,10 +186,7 @@ fn a_shard_that_leaves_takes_its_failures_along() {
 #[test]
 fn the_agents_own_states_are_no_related_objects() {
     let mut bench = Bench::publishing(&["https://a"]);
-    let shop = json!({"metadata": {
-        "name": "web", "namespace": "default", "uid": "1", "resourceVersion": "1", "annotations": {"kcp.io/cluster": "c1"},
-    }});
-    bench.lists(Feed::Primaries(0, 0), &[shop]);
+    bench.lists(Feed::Primaries(0, 0), &[shop("web", "c1")]);
     bench.settles();
     let copy = json!({"metadata": {
         "name": "copy", "namespace": "c1", "uid": "2", "resourceVersion": "1",
