@@ -168,7 +168,7 @@ mod tests {
             CONTENT
         );
         // One that is about the agent, not about the object, and has one line for all of them.
-        let denied = || Error::Unauthorized(Box::new(kube_lite::ApiStatus::default()));
+        let denied = || Error::Unauthorized(Box::default());
         for (side, place) in [(side, "kubeconfig of kcp"), (Side::Service, "service cluster")] {
             let Stop::Fails(trouble) = Stop::of_primary(side, "reading the object", denied()) else {
                 panic!("it is tried again")

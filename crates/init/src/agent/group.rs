@@ -16,6 +16,7 @@ use crate::sides::{Key, Side};
 
 /// How many workspaces of one type are worked on at once.
 const AT_ONCE: usize = 4;
+
 /// A workspace that is known.
 #[derive(Debug)]
 struct Workspace {
