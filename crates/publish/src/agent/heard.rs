@@ -307,10 +307,6 @@ impl Agent {
         let (Some(known), Ok(meta)) = (self.published.route(route), <Meta>::parse_at(workspaces, object)) else {
             return;
         };
-        // The agent writes one at each pass, which would make all others due.
-        if shard.is_none() && meta.labels.contains_key(keys::OBJECT_STATE) {
-            return;
-        }
         let due = match watched::leads_to(known, rule, object) {
             LeadsTo::Nobody => return,
             LeadsTo::Meant => self.objects.meant(route, rule, shard.map(|_| &*meta.workspace)),

@@ -1,5 +1,3 @@
-use std::collections::BTreeSet;
-
 use bytes::Bytes;
 use driver::source::{Covers, SourceEvent, SourceId, Versions};
 use driver::{Course, Effect, Event, Role};
@@ -8,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::route::Served;
-use crate::sync::{Settled, Synced};
 
 /// An agent, what it reads, and what it wants done.
 struct Bench {
@@ -124,23 +121,6 @@ impl Bench {
         let syncing = requests.iter().filter(|request| matches!(request, Request::Sync(..)));
         syncing.count()
     }
-
-    /// The object that is worked on is in sync.
-    fn settles(&mut self) {
-        let taken = std::mem::take(&mut self.requests);
-        for request in taken {
-            if let Request::Sync(primary, _) = request {
-                let synced = Synced {
-                    result: Ok(Settled::Waits),
-                    records: Vec::new(),
-                    uses: None,
-                    left: BTreeSet::new(),
-                    version: 1,
-                };
-                self.handle(Event::Answer(Answer::Synced(primary, synced)));
-            }
-        }
-    }
 }
 
 fn bytes(object: &Value) -> Bytes {
@@ -181,25 +161,4 @@ fn a_shard_that_leaves_takes_its_failures_along() {
     bench.source(Feed::Bindings(2), SourceEvent::Up);
     bench.source(Feed::Bindings(0), SourceEvent::Up);
     assert_eq!(bench.agent.report.failing(), 0);
-}
-
-#[test]
-fn the_agents_own_states_are_no_related_objects() {
-    let mut bench = Bench::publishing(&["https://a"]);
-    bench.lists(Feed::Primaries(0, 0), &[shop("web", "c1")]);
-    bench.settles();
-    let copy = json!({"metadata": {
-        "name": "copy", "namespace": "c1", "uid": "2", "resourceVersion": "1",
-        "labels": {keys::CLUSTER: "c1"}, "annotations": {keys::NAME: "web", keys::NAMESPACE: "default"},
-    }});
-    bench.lists(Feed::Copies(0), &[copy]);
-    bench.settles();
-    let secret = |labels: &Value| {
-        let metadata = json!({"name": "s", "namespace": "kcp-system", "resourceVersion": "1", "labels": labels});
-        SourceEvent::Object(bytes(&json!({"metadata": metadata})))
-    };
-    bench.source(Feed::Related(0, 0), secret(&json!({keys::OBJECT_STATE: "true"})));
-    assert_eq!(bench.syncing(), 0);
-    bench.source(Feed::Related(0, 0), secret(&json!({"any": "other"})));
-    assert_eq!(bench.syncing(), 1);
 }
