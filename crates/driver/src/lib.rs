@@ -23,6 +23,7 @@ pub mod points;
 pub mod queue;
 mod requests;
 pub mod serve;
+pub mod share;
 mod shell;
 pub mod shutdown;
 mod sides;
