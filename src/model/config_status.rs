@@ -33,7 +33,7 @@ const OLDER: Duration = Duration::from_secs(10);
 /// How long the first lists may take before the status says so.
 const READING: Duration = Duration::from_secs(30);
 /// How long a hub counts as one that does not store the status, before it is tried again: its CRD may be another one then.
-/// Each time twice as long.
+/// Each time six times as long.
 const LACKING: Duration = Duration::from_secs(600);
 const LONGEST_LACKING: Duration = Duration::from_secs(6 * 3600);
 
@@ -111,6 +111,12 @@ pub(super) fn is_unknown_to_schema(error: &Error) -> bool {
 }
 
 impl Model {
+    /// True if configs are being written. One write follows another, since an answer that comes after that to a later write
+    /// would look as if the hub had gone back to older versions.
+    pub(super) fn writes_to_configs(&self) -> bool {
+        self.timers.is_running(Timer::Heartbeat) || self.timers.is_running(Timer::ConfigStatus)
+    }
+
     /// Something has happened that may change what the configs say.
     pub(super) fn look_at_statuses_soon(&mut self) {
         // A hub that is silent gets the heartbeat first, so that a link that passes little is not asked for more.
@@ -122,7 +128,10 @@ impl Model {
 
     /// Compares what this edge says of the configs with what the hub has, and applies what differs.
     pub(super) fn write_statuses(&mut self) {
-        if !self.timers.fires(Timer::ConfigStatus, self.now) || self.sides.of(Side::Hub).answering.is_silent() {
+        if self.writes_to_configs()
+            || !self.timers.fires(Timer::ConfigStatus, self.now)
+            || self.sides.of(Side::Hub).answering.is_silent()
+        {
             return;
         }
         if self.has_read_all() {
@@ -214,12 +223,12 @@ impl Model {
     pub(super) fn lacks_status(&mut self, kind: ConfigKind, error: &Error) {
         self.statuses.stored.remove(&kind);
         let known = self.statuses.lacking.get(&kind);
-        let wait = known.map_or(LACKING, |(_, wait)| LONGEST_LACKING.min(*wait * 2));
+        let wait = known.map_or(LACKING, |(_, wait)| LONGEST_LACKING.min(*wait * 6));
         let lacking = (self.now + wait, wait);
         if self.statuses.lacking.insert(kind, lacking).is_none() {
             self.report.keeps_no_status(kind.kind(), error);
+            self.heartbeat_at_once();
         }
-        self.heartbeat_at_once();
     }
 
     /// What this edge says of each config.

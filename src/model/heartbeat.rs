@@ -112,7 +112,7 @@ impl Model {
 
     /// Writes the heartbeat to all configs, if that is due.
     pub(super) fn send_heartbeat(&mut self) {
-        if !self.timers.fires(Timer::Heartbeat, self.now) {
+        if self.writes_to_configs() || !self.timers.fires(Timer::Heartbeat, self.now) {
             return;
         }
         self.timers.starts(Timer::Heartbeat);

@@ -425,7 +425,8 @@ impl Role for Model {
         // With all workers busy, a key that falls due has to wait for one of them anyway.
         let queue = self.queue.next_due().filter(|_| self.workers.have_room());
         let may = |timer| match timer {
-            Timer::HubNamespaces | Timer::Heartbeat | Timer::ConfigStatus | Timer::Work => self.may_write(),
+            Timer::HubNamespaces | Timer::Work => self.may_write(),
+            Timer::Heartbeat | Timer::ConfigStatus => self.may_write() && !self.writes_to_configs(),
             Timer::Record => self.may_keep_record(),
             Timer::ConfigKinds => self.selecting.are_known(),
             _ => true,

@@ -262,7 +262,7 @@ impl Report {
             side = "hub",
             kind = kind,
             error = error,
-            advice = "apply the CRDs of this version at the hub; it is tried again after ten minutes, then more rarely"
+            advice = "apply the CRDs of this version at the hub; it is tried again after ten minutes, an hour, and each six hours"
         );
     }
 

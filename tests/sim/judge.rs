@@ -24,8 +24,9 @@ use super::types::DEFINITIONS;
 /// The most requests an hour about one config: two heartbeats, one more when the hour holds three, and what the edge says,
 /// where the hub did not take that before.
 const HEARTBEATS: u64 = 4;
-/// The same about one whose status is no subresource: it is tried whether that is still so, after 10, 20 and 40 minutes.
-const WITHOUT_STATUS: u64 = HEARTBEATS + 1;
+/// The same about one whose status is no subresource: it is tried twice whether that is still so, and the config is read
+/// then.
+const WITHOUT_STATUS: u64 = HEARTBEATS + 3;
 /// How long deletes are held while nobody confirms them.
 const UNCONFIRMED: Duration = Duration::from_secs(2 * 3600);
 /// The most questions an hour for a kind of configs that the hub lacks: one in five minutes or more.
