@@ -28,7 +28,7 @@ use self::lines::{DRIFT, log_end, log_failure, log_sums, reason};
 use self::old_versions::OldVersions;
 use crate::side::Side;
 
-pub use self::counters::Counters;
+pub use self::counters::{Counters, SYNC_ENDS};
 pub use self::left_out::LeftOut;
 pub use self::subject::{Subject, Topic};
 
@@ -54,6 +54,8 @@ pub struct Report {
     /// The time at which what is reported to it happens.
     now: Instant,
     failures: Failures<Subject>,
+    /// Those of them that are somebody else's object in the place of a copy.
+    conflicts: HashSet<Subject>,
     /// When each side was last back.
     back: BTreeMap<Side, Instant>,
     /// Rules of the edge's owner that have refused something. That is intended, so it does not count as failing.
@@ -73,6 +75,7 @@ impl Report {
         Self {
             now,
             failures: Failures::default(),
+            conflicts: HashSet::new(),
             back: BTreeMap::new(),
             refusals: HashSet::new(),
             waited_for: HashSet::new(),
@@ -102,6 +105,9 @@ impl Report {
     /// Logs a change of a copy on that side. That it `corrects` what somebody else had done was logged when that was noticed.
     pub(crate) fn change(&mut self, side: Side, object: impl Display, (word, reason): Word, corrects: bool) {
         self.counters.wrote(side, word);
+        if corrects {
+            self.counters.corrected();
+        }
         let level = if !corrects && self.changes.count(side, (word, reason), self.now) {
             Level::Info
         } else {
@@ -125,6 +131,11 @@ impl Report {
         logging::write(level, module_path!(), LogReason::CopyDrifted, message, &keys);
     }
 
+    /// Counts a copy that was synced; see [`Counters::synced`].
+    pub fn synced(&mut self, side: Side, took: Duration) {
+        self.counters.synced(side, took);
+    }
+
     /// Counts a write that has no line.
     pub fn wrote(&mut self, side: Side, result: &'static str) {
         self.counters.wrote(side, result);
@@ -138,6 +149,11 @@ impl Report {
     /// How many things have failed and not worked since.
     pub fn failing(&self) -> usize {
         self.failures.count()
+    }
+
+    /// How many copies have somebody else's object in their place.
+    pub fn conflicts(&self) -> usize {
+        self.conflicts.len()
     }
 
     /// True once it was logged that all is in sync.
@@ -163,6 +179,7 @@ impl Report {
         let subject = Subject::object(side, object.to_owned());
         let why = format!("somebody else's object has its name owner={owner:?} kept={is_kept}");
         let kind = failures::kind_of_words(&why);
+        self.conflicts.insert(subject.clone());
         if self.failures.fails(&subject, kind, None, self.now).is_none() {
             return;
         }
@@ -268,6 +285,7 @@ impl Report {
             None if error.is_unauthorized() => Subject::Credentials(side),
             None => subject,
         };
+        self.conflicts.remove(&subject);
         let text = error.to_string();
         let line = if self.may_soon_pass(&subject, error) {
             self.failures.fails_for_now(&subject, self.now);
@@ -422,6 +440,7 @@ impl Report {
         let Some(ended) = self.failures.ends(subject, self.now) else {
             return false;
         };
+        self.conflicts.remove(subject);
         let level = if ended.is_logged { Level::Info } else { Level::Debug };
         log_end(subject, level, ended.lasted);
         if let Subject::Side(side) = subject {
@@ -438,6 +457,7 @@ impl Report {
     /// Drops a streak without a line: its subject is gone.
     pub fn clear(&mut self, subject: &Subject) {
         self.failures.clear(subject, self.now);
+        self.conflicts.remove(subject);
     }
 
     /// The same of each.

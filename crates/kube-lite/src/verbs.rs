@@ -139,6 +139,8 @@ impl Cluster {
             place: self.server.place(),
             workspaces: self.workspaces,
             credentials_end: self.server.credentials_end(),
+            figures: Rc::clone(&self.contact.figures),
+            link_bytes: self.server.link_bytes(),
         }
     }
 
