@@ -59,13 +59,10 @@ impl Model {
             return page.clone();
         }
         let snapshot = self.snapshot(now);
-        let ids = [Side::Hub, Side::Edge].into_iter();
-        let servers: Vec<Server> = ids
-            .map(|side| Server {
-                side: side.word(),
-                standing: self.sides.of(side).contact.clone(),
-            })
-            .collect();
+        let servers = [Side::Hub, Side::Edge].map(|side| Server {
+            side: side.word(),
+            standing: self.sides.of(side).contact.clone(),
+        });
         let moment = page::Now {
             at: self.now,
             since_1970: now,

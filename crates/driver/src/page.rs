@@ -39,6 +39,20 @@ pub struct Server {
     pub standing: Standing,
 }
 
+impl Server {
+    /// Those of the contacts that have a name here.
+    pub fn all_of<S: Copy + PartialEq>(contacts: &[(S, Standing)], names: &[(S, &'static str)]) -> Vec<Self> {
+        let of = |&(side, name): &(S, &'static str)| {
+            let (_, standing) = contacts.iter().find(|(other, _)| *other == side)?;
+            Some(Self {
+                side: name,
+                standing: standing.clone(),
+            })
+        };
+        names.iter().filter_map(of).collect()
+    }
+}
+
 /// The same moment by two clocks.
 #[derive(Clone, Copy)]
 pub struct Now {
@@ -63,7 +77,8 @@ impl Page {
         self.begin_named(format!("{}{name}", self.prefix), kind, help);
     }
 
-    fn begin_named(&mut self, name: String, kind: &str, help: &str) {
+    /// The same for one with another prefix.
+    pub fn begin_named(&mut self, name: String, kind: &str, help: &str) {
         // Writing to a string cannot fail.
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
         self.name = name;
@@ -97,13 +112,12 @@ impl Page {
     /// Adds the buckets of a histogram, whose ends are these, its sum and its count.
     pub fn histogram(&mut self, labels: &[(&str, &dyn Display)], ends: &Ends, histogram: &Histogram) {
         let ends = ends.iter().map(|(_, text)| *text).chain(["+Inf"]);
-        let counts = histogram.counts();
-        for (end, count) in ends.zip(counts) {
+        for (end, count) in ends.zip(histogram.counts()) {
             let bucket = [labels, &[("le", &end)]].concat();
             self.line_of("_bucket", &bucket, &count);
         }
         self.line_of("_sum", labels, &Seconds(histogram.sum()));
-        self.line_of("_count", labels, &counts[counts.len() - 1]);
+        self.line_of("_count", labels, &histogram.count());
     }
 
     /// Adds what the system counts of this process, under the names that all programs have for it.

@@ -65,6 +65,14 @@ impl Drop for Probe {
 }
 
 impl Contact {
+    /// One that counts into these figures.
+    pub(super) fn counting(figures: &Rc<Figures>) -> Self {
+        Self {
+            figures: Rc::clone(figures),
+            ..Self::default()
+        }
+    }
+
     /// A request that began then is answered.
     pub(super) fn answered(&self, began: Instant) {
         self.is_heard(began);

@@ -81,6 +81,11 @@ impl Histogram {
         })
     }
 
+    /// How often it was.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
     /// How long it took in all.
     pub fn sum(&self) -> Duration {
         self.sum

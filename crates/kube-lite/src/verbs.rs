@@ -26,6 +26,7 @@ pub use self::writes::Operation;
 use self::writes::pointer;
 use self::yaml::for_yaml;
 use super::contact::{Contact, Probe};
+use super::figures::Figures;
 use super::lanes::Traffic;
 use super::resource::{ObjectName, ResourceType, encode};
 use super::room::Room;
@@ -87,6 +88,13 @@ impl Cluster {
     #[must_use]
     pub fn with(mut self, workspaces: Workspaces) -> Self {
         self.workspaces = workspaces;
+        self
+    }
+
+    /// The same, counting into the figures of all that is behind one address.
+    #[must_use]
+    pub fn counting(mut self, figures: &Rc<Figures>) -> Self {
+        self.contact = Rc::new(Contact::counting(figures));
         self
     }
 
