@@ -361,7 +361,12 @@ async fn a_real_prometheus_has_series_for_each_query_of_alerts_and_dashboard() {
     for (name, query) in others {
         prometheus.answers(&name, &query).await;
     }
-    for metric in ["edge_syncer_conflicts", "edge_syncer_drift_corrections_total"] {
+    for metric in [
+        "edge_syncer_conflicts",
+        "edge_syncer_drift_corrections_total",
+        "edge_syncer_sync_duration_seconds_count{direction=\"downsync\"}",
+        "edge_syncer_sync_duration_seconds_count{direction=\"upsync\"}",
+    ] {
         prometheus.answers(metric, &format!("{metric} > 0")).await;
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 /// What the kernel's times are counted in, to programs: a hundredth of a second on every platform of Linux that Rust has.
-const TICK: Duration = Duration::from_millis(10);
+const TICK_MILLIS: u64 = 10;
 
 /// What is known of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +41,8 @@ impl Process {
         let (_, fields) = stat.rsplit_once(')').unwrap_or_default();
         let field = |number: usize| {
             let field = fields.split_ascii_whitespace().nth(number.checked_sub(3)?)?;
-            Some(TICK * field.parse::<u32>().ok()?)
+            let ticks: u64 = field.parse().ok()?;
+            Some(Duration::from_millis(ticks.checked_mul(TICK_MILLIS)?))
         };
         let value = |text: &str, name: &str| {
             let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -63,9 +64,10 @@ mod tests {
 
     #[test]
     fn reads_what_the_system_says_of_a_process() {
-        let stat = "4242 (a ) b) S 1 4242 4242 0 -1 4194560 1000 0 5 0 1234 66 0 0 20 0 1 0 5000 11673600 1700 184";
+        let stat =
+            "4242 (a ) b) S 1 4242 4242 0 -1 4194560 1000 0 5 0 1234 66 0 0 20 0 1 0 4294968000 11673600 1700 184";
         let status = "Name:\ta ) b\nVmPeak:\t   99999 kB\nVmRSS:\t    6800 kB\nThreads:\t1\n";
-        let system = "cpu  1 2 3\nintr 5 btime 7\nbtime 1795269000\nprocesses 9\n";
+        let system = "cpu  1 2 3\nintr 5 btime 7\nbtime 1752319370\nprocesses 9\n";
         let expected = Process {
             cpu: Some(Duration::from_secs(13)),
             began: Some(Duration::from_secs(1_795_269_050)),
