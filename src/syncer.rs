@@ -96,6 +96,7 @@ fn engine_setup(settings: Settings, clusters: Clusters) -> engine::Setup {
             policy: Rc::new(policy),
             filter: Rc::new(settings.filter),
             status_interval: settings.status_interval,
+            sync_target_name: settings.sync_target_name.clone(),
             heartbeat: settings.heartbeat_interval,
             clock: logger::time_of_day,
             delete_limits: settings.delete_limits,

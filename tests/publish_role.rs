@@ -160,6 +160,7 @@ scenarios! {
     belonging:
         a_change_of_what_an_object_owns_is_synced_at_once
         a_change_of_what_labels_lead_to_is_synced_at_once
+        a_change_of_what_cannot_belong_to_an_object_costs_no_request
         what_two_objects_have_goes_with_the_last_of_them
         a_status_goes_along_where_that_is_asked_for
     ;

@@ -1,6 +1,7 @@
 //! The API that users see: config kinds, annotation and label keys. Each key is here and nowhere else.
 
 pub mod edge_sync_config;
+pub mod status;
 pub mod syncer_config;
 
 use serde::Deserialize;
@@ -20,6 +21,8 @@ pub const FIELD_MANAGER: &str = "edge-syncer";
 /// With what the field manager of status that is written to the hub begins: what we own of an object stays apart from its
 /// status.
 pub const STATUS_FIELD_MANAGER: &str = "edge-syncer-status";
+/// With what the field manager of heartbeats on configs begins, before the UID of the sync target.
+pub const HEARTBEAT_FIELD_MANAGER: &str = "edge-syncer-heartbeat";
 /// The label selector of all copies.
 pub const DOWNSYNCED_SELECTOR: &str = "edge.kubestellar.io/downsynced=true";
 /// Annotation on the hub copy of an upsynced object: `<Kind>/<namespace>/<name>` of the copy itself. Also the key of

@@ -13,17 +13,20 @@ use kube_lite::{Cluster, Content, Error, ObjectName};
 use serde::Deserialize;
 
 use crate::api::{GROUP, VERSION};
-use crate::model::effect::{ConfigHeartbeat, ConfigKind, ConfigToMark, HeartbeatRequest, HeartbeatResult, Places};
+use crate::model::effect::{
+    ConfigHeartbeat, ConfigKind, ConfigToMark, HeartbeatRequest, HeartbeatResult, Places, StatusesToWrite,
+    StatusesWritten,
+};
 use crate::plan::StatusPath;
 use crate::sync::meta::Meta;
 
 /// Writes to all configs, until one shows that the hub does not answer.
 pub(super) async fn write(hub: &Cluster, beat: HeartbeatRequest) -> HeartbeatResult {
-    let HeartbeatRequest { configs, body, places } = beat;
+    let HeartbeatRequest { configs, places } = beat;
     let mut writer = Writer::new(hub, places);
     let mut written = Vec::new();
     for config in configs {
-        let result = writer.write(&config, &body).await;
+        let result = writer.write(&config, &config.body).await;
         let ConfigToMark { kind, name, before, .. } = config;
         let unreachable = matches!(&result, Err(error) if error.is_unreachable());
         written.push(ConfigHeartbeat {
@@ -40,6 +43,29 @@ pub(super) async fn write(hub: &Cluster, beat: HeartbeatRequest) -> HeartbeatRes
         places: writer.places,
         configs: written,
     }
+}
+
+/// Applies what this edge says of the configs, until one shows that the hub does not answer.
+pub(super) async fn write_statuses(hub: &Cluster, statuses: StatusesToWrite) -> StatusesWritten {
+    let mut written: StatusesWritten = Vec::new();
+    for (kind, name, body) in statuses.configs {
+        // What the hub does not store of one, it does not store of another.
+        if written.iter().any(|(of, _, result)| *of == kind && result.is_err()) {
+            continue;
+        }
+        let result = apply(hub, kind, &name, &statuses.manager, body).await;
+        let unreachable = matches!(&result, Err(error) if error.is_unreachable());
+        written.push((kind, name, result));
+        if unreachable {
+            break;
+        }
+    }
+    written
+}
+
+async fn apply(hub: &Cluster, kind: ConfigKind, name: &str, manager: &str, body: Bytes) -> Result<Meta, Error> {
+    let (resource, at) = (kind.resource_type(), ObjectName::new("", name));
+    Meta::parse(&hub.apply_status(&resource, &at, manager, body).await?)
 }
 
 /// Writes statuses of configs, and asks where they have to be written if that is not known or seems to have changed:
@@ -63,6 +89,9 @@ impl<'a> Writer<'a> {
     /// has not stored the status, unless it had it already.
     async fn write(&mut self, config: &ConfigToMark, body: &Bytes) -> Result<Meta, Error> {
         let (kind, name) = (config.kind, config.name.as_str());
+        if let Some((manager, body)) = &config.entry {
+            return apply(self.hub, kind, name, manager, body.clone()).await;
+        }
         let place = self.place(kind).await?;
         let answer = self.patch(kind, name, place, body).await;
         let is_wrong_place = match &answer {

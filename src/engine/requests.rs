@@ -101,6 +101,10 @@ impl Perform<Model> for Sender {
                 let hub = at(Side::Hub)?;
                 async move { Answer::Heartbeat(heartbeat::write(&hub, beat).await) }.boxed_local()
             }
+            Request::Statuses(statuses) => {
+                let hub = at(Side::Hub)?;
+                async move { Answer::Statuses(heartbeat::write_statuses(&hub, statuses).await) }.boxed_local()
+            }
         })
     }
 }

@@ -54,7 +54,7 @@ struct Known {
 }
 
 /// Kind and name of a config.
-type ConfigName = (ConfigKind, String);
+pub(super) type ConfigName = (ConfigKind, String);
 
 /// How far the configs of one kind are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -222,6 +222,9 @@ impl Model {
             listing.insert(meta.name.clone());
         }
         self.heartbeat.config_seen(kind, &meta);
+        if self.settings.heartbeat.is_some() {
+            self.statuses.config_seen(kind, &meta, bytes, self.now);
+        }
         let name = (kind, meta.name);
         let token = meta.annotations.get(crate::api::CONFIRM_DELETES);
         let begins = self.selecting.known(kind) != ConfigsKnown::Yes;
@@ -309,6 +312,7 @@ impl Model {
         self.selecting.configs.remove(name);
         self.selecting.change();
         self.heartbeat.remove(name);
+        self.statuses.remove(name);
         self.report.clear(&name.0.heartbeat_on(&name.1));
         self.config_confirms(name.0.of_name(&name.1), None, false);
     }

@@ -7,6 +7,7 @@ use kube_lite::{Error, ObjectName, ResourceType};
 
 pub(crate) use super::asking::{Answers, DiscoveryRequest, Groups, Lacking};
 pub(crate) use super::config_kind::ConfigKind;
+pub(crate) use super::config_status::{StatusesToWrite, StatusesWritten};
 pub(crate) use super::definitions::TypeDefinitionAnswers;
 pub(crate) use super::guard::vanished::Left;
 pub(crate) use super::heartbeat::{ConfigHeartbeat, ConfigToMark, HeartbeatRequest, HeartbeatResult, Places};
@@ -51,6 +52,8 @@ pub(crate) enum Request {
     FindNamespaces(Vec<String>),
     /// Write the heartbeat to the configs.
     Heartbeat(HeartbeatRequest),
+    /// Apply what this edge says of the configs.
+    Statuses(StatusesToWrite),
 }
 
 /// What a request ends with.
@@ -77,6 +80,8 @@ pub(crate) enum Answer {
     NamespacesFound(Vec<(String, Result<bool, Error>)>),
     /// The heartbeat has been written to the configs.
     Heartbeat(HeartbeatResult),
+    /// So has what this edge says of them.
+    Statuses(StatusesWritten),
 }
 
 /// What a worker ended with.

@@ -4,6 +4,7 @@
 //! The change that the hub then reports affects nothing that a plan is made from, so it causes no work.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,12 +13,16 @@ use kube_lite::Error;
 use serde_json::json;
 
 use super::config_kind::ConfigKind;
+use super::config_status::is_unknown_to_schema;
 use super::guard::Condition;
 use super::timers::Timer;
 use super::{Model, Request};
+use crate::api::status::DELETES_HELD;
+use crate::api::{GROUP, HEARTBEAT_FIELD_MANAGER, VERSION};
 use crate::plan::StatusPath;
 use crate::side::Side;
 use crate::sync::meta::Meta;
+use crate::sync::status_writer::manager_of;
 
 /// How long a heartbeat for a new config waits for others that come with it.
 const NEW_CONFIG: Duration = Duration::from_secs(1);
@@ -51,8 +56,6 @@ pub(crate) type Places = BTreeMap<ConfigKind, StatusPath>;
 /// What is to be written.
 pub(crate) struct HeartbeatRequest {
     pub(crate) configs: Vec<ConfigToMark>,
-    /// The status.
-    pub(crate) body: Bytes,
     /// Where it is written, as far as that is known.
     pub(crate) places: Places,
 }
@@ -65,6 +68,10 @@ pub(crate) struct ConfigToMark {
     pub(crate) before: u64,
     /// It has this status already: two heartbeats were in one second.
     pub(crate) is_kept: bool,
+    /// The status to merge into it.
+    pub(crate) body: Bytes,
+    /// What is applied to it instead, with the field manager, where the hub stores what each edge says.
+    pub(crate) entry: Option<(Rc<str>, Bytes)>,
 }
 
 /// What a heartbeat ended with.
@@ -126,37 +133,45 @@ impl Model {
             Some((known, since)) if known.held == condition.held => since.clone(),
             _ => now.clone(),
         };
-        let body = json!({"status": {"lastSyncerHeartbeatTime": now, "conditions": [{
-            "type": "DeletesHeld",
-            "status": if condition.held { "True" } else { "False" },
-            "reason": condition.reason,
-            "message": condition.message,
-            "lastTransitionTime": since,
-        }]}});
+        let body = with_condition(&now, &condition, &since);
         self.heartbeat.condition = Some((condition, since));
-        let body = Bytes::from(body.to_string());
         let is_new = std::mem::replace(&mut self.heartbeat.body, body.clone()) != body;
         for mark in self.heartbeat.marks.values_mut() {
             mark.is_kept &= !is_new;
         }
+        let bare = Bytes::from(json!({"status": {"lastSyncerHeartbeatTime": now}}).to_string());
+        let manager: Rc<str> = manager_of(HEARTBEAT_FIELD_MANAGER, &self.settings.policy.sync_target.uid).into();
         let marked = |config: (ConfigKind, String)| {
             let Mark { version, is_kept } = self.heartbeat.marks.get(&config).copied().unwrap_or_default();
             let (kind, name) = config;
+            let entry = self.statuses.is_stored(kind).then(|| {
+                let uid = &*self.settings.policy.sync_target.uid;
+                (Rc::clone(&manager), of_entry(kind, &name, uid, &now))
+            });
+            // The conditions are written with what the edge says, as soon as it is known whether the hub stores that.
+            let body = if self.statuses.is_lacking(kind, self.now) {
+                &body
+            } else {
+                &bare
+            };
             ConfigToMark {
                 kind,
                 name,
                 before: version,
                 is_kept,
+                body: body.clone(),
+                entry,
             }
         };
         let configs = configs.into_iter().map(marked).collect();
         let places = self.heartbeat.places.clone();
-        self.request(Request::Heartbeat(HeartbeatRequest { configs, body, places }));
+        self.request(Request::Heartbeat(HeartbeatRequest { configs, places }));
     }
 
     /// The holds have changed: the condition on the configs is updated at once.
     pub(super) fn report_holds(&mut self) {
         self.heartbeat_at_once();
+        self.look_at_statuses_soon();
     }
 
     /// A config is new: it gets a heartbeat soon, with what is held. Others may come with it.
@@ -235,7 +250,35 @@ impl Model {
                 self.heartbeat.remove(&(kind, name));
                 self.ask_identity(Side::Hub);
             }
+            Err(error) if self.statuses.is_stored(kind) && is_unknown_to_schema(&error) => {
+                self.lacks_status(kind, &error);
+            }
             Err(error) => self.fails(subject, "writing the heartbeat", &error),
         }
     }
+}
+
+/// What is merged into the status of configs of which the hub stores no more.
+fn with_condition(now: &str, condition: &Condition, since: &str) -> Bytes {
+    let status = json!({"lastSyncerHeartbeatTime": now, "conditions": [{
+        "type": DELETES_HELD,
+        "status": if condition.held { "True" } else { "False" },
+        "reason": condition.reason,
+        "message": condition.message,
+        "lastTransitionTime": since,
+    }]});
+    Bytes::from(json!({"status": status}).to_string())
+}
+
+/// What is applied as a heartbeat where the hub stores what each edge says: one that others write does not count as this
+/// edge's.
+fn of_entry(kind: ConfigKind, name: &str, uid: &str, now: &str) -> Bytes {
+    let status = json!({"lastSyncerHeartbeatTime": now, "edges": [{"syncTargetUID": uid, "lastHeartbeatTime": now}]});
+    let body = json!({
+        "apiVersion": format!("{GROUP}/{VERSION}"),
+        "kind": kind.kind(),
+        "metadata": {"name": name},
+        "status": status,
+    });
+    Bytes::from(body.to_string())
 }

@@ -377,6 +377,11 @@ impl Inventory {
     }
 
     /// What is known of an object.
+    /// All that is known, in no order.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&ObjectName, &Link)> {
+        self.objects.iter()
+    }
+
     pub(super) fn get(&self, name: &ObjectName) -> Option<&Link> {
         self.objects.get(name)
     }

@@ -15,6 +15,7 @@
 mod answers;
 mod asking;
 mod config_kind;
+mod config_status;
 mod configs;
 mod contention;
 mod count;
@@ -67,6 +68,7 @@ use tokio::time::Instant;
 
 use self::answers::Answered;
 use self::asking::DiscoveryState;
+use self::config_status::ConfigStatuses;
 use self::configs::SelectedConfigs;
 use self::definitions::TypeDefinitionReads;
 use self::deselections::Deselections;
@@ -189,6 +191,8 @@ pub struct Settings {
     pub filter: Rc<Filter>,
     /// The shortest time between two writes of one object's status to the hub.
     pub status_interval: Duration,
+    /// The name of the sync target, for people.
+    pub sync_target_name: String,
     /// The time between two heartbeats on the configs; none if absent.
     pub heartbeat: Option<Duration>,
     /// The time of the wall clock in RFC 3339, for people; nothing is decided by it.
@@ -236,6 +240,7 @@ pub(crate) struct Model {
     hub_namespaces: KnownNamespaces,
     selected_namespaces: SelectedNamespaces,
     heartbeat: Heartbeat,
+    statuses: ConfigStatuses,
     queue: Queue<Key>,
     workers: Workers,
     clusters: Clusters,
@@ -256,6 +261,7 @@ impl Model {
     pub(crate) fn new(settings: Settings, seed: u64, moment: Moment) -> Self {
         let queue = Queue::new(settings.queue_capacity);
         let workers = Workers::new(settings.workers);
+        let clock = settings.clock;
         let mut sides = Sides::default();
         sides.meet(moment.contacts);
         Self {
@@ -281,11 +287,12 @@ impl Model {
             hub_namespaces: KnownNamespaces::default(),
             selected_namespaces: SelectedNamespaces::default(),
             heartbeat: Heartbeat::default(),
+            statuses: ConfigStatuses::default(),
             queue,
             workers,
             clusters: Clusters::default(),
             last_waits_since: None,
-            report: Report::new(moment.now),
+            report: Report::new(moment.now, clock),
             answered: Answered::default(),
         }
     }
@@ -318,6 +325,7 @@ impl Model {
             Answer::Namespace(done) => self.on_namespace(done),
             Answer::NamespacesFound(found) => self.on_namespaces_found(found),
             Answer::Heartbeat(written) => self.on_heartbeat(written),
+            Answer::Statuses(written) => self.on_statuses(written),
             Answer::Discovered(side, answers) => self.on_discovered(side, answers),
             Answer::Recorded(result, is_read) => self.on_record(result, is_read),
         }
@@ -366,6 +374,7 @@ impl Role for Model {
         if self.may_write() {
             self.keep_hub_namespaces();
             self.send_heartbeat();
+            self.write_statuses();
         }
         self.read_definitions();
         self.verify_config_kinds();
@@ -392,6 +401,9 @@ impl Role for Model {
         self.queue.it_is(moment.now);
         self.sides.meet(moment.contacts);
         self.notice_answers();
+        if !matches!(event, Event::Due) {
+            self.look_at_statuses_soon();
+        }
         match event {
             Event::Answer(answer) => return self.on_answer(answer),
             Event::Source(id, event) => self.on_source(id, event),
@@ -414,7 +426,7 @@ impl Role for Model {
         // With all workers busy, a key that falls due has to wait for one of them anyway.
         let queue = self.queue.next_due().filter(|_| self.workers.have_room());
         let may = |timer| match timer {
-            Timer::HubNamespaces | Timer::Heartbeat | Timer::Work => self.may_write(),
+            Timer::HubNamespaces | Timer::Heartbeat | Timer::ConfigStatus | Timer::Work => self.may_write(),
             Timer::Record => self.may_keep_record(),
             Timer::ConfigKinds => self.selecting.are_known(),
             _ => true,

@@ -140,7 +140,7 @@ fn log_missing(ConfigPlace { config, field }: &ConfigPlace, missing: &Missing) {
         Warn,
         TypeNotServed,
         "a selected type is not served; it is synced as soon as it appears",
-        side = lacking(missing),
+        side = missing.lacked_by(),
         resource = missing.resource,
         group = missing.group,
         version = missing.version,
@@ -191,14 +191,6 @@ fn log_deselected(deselected: Vec<&Missing>) {
             config = config,
             resources = count
         );
-    }
-}
-
-/// The side that does not serve it, or both.
-fn lacking(missing: &Missing) -> &'static str {
-    match missing.absence {
-        Absence::Everywhere => "hub,edge",
-        _ => missing.side.word(),
     }
 }
 
@@ -366,7 +358,7 @@ mod tests {
     #[test]
     fn the_line_says_which_side_lacks_it() {
         for (absence, expected) in [(Absence::Side, "hub"), (Absence::Everywhere, "hub,edge")] {
-            assert_eq!(lacking(&missing("v1", "gauges", absence)), expected);
+            assert_eq!(missing("v1", "gauges", absence).lacked_by(), expected);
         }
     }
 

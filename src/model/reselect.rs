@@ -87,6 +87,7 @@ impl TypeState {
         let only_selector = TypePlan {
             selector: Rc::clone(&self.plan.selector),
             not_stored: self.plan.not_stored.clone(),
+            configs: self.plan.configs.clone(),
             ..planned.clone()
         };
         only_selector.is(&self.plan) && planned.selected && self.copies_listed && self.former_copies().is_empty()

@@ -40,6 +40,17 @@ impl SelectedNamespaces {
         self.lacking.len()
     }
 
+    /// Those that a config selects and the hub lacks, with what is wrong.
+    pub(super) fn lacking_of(&self, config: &str) -> impl Iterator<Item = (String, String)> {
+        let of_config = self
+            .placed(&self.lacking)
+            .filter(move |(place, _)| &*place.config == config);
+        of_config.map(|(place, name)| {
+            let words = format!("the hub has no namespace {name:?}; what is in it is synced once it is there");
+            (place.field.clone(), words)
+        })
+    }
+
     fn placed<'a>(
         &'a self,
         names: impl IntoIterator<Item = &'a String>,

@@ -32,6 +32,8 @@ pub(super) enum Timer {
     SelectedNamespaces,
     /// The heartbeat is written to the configs.
     Heartbeat,
+    /// It is looked whether the status of the configs is to be written, or that is being written.
+    ConfigStatus,
     /// The hub is asked for a kind of configs that it did not serve.
     Configs(ConfigKind),
     /// Copies whose end has not been reported for long are listed again.

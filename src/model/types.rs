@@ -110,7 +110,7 @@ impl TypeState {
     }
 
     /// The name of an object at the edge. Configs and the rules of the edge's owner mean that name.
-    fn edge_name(&self, name: &ObjectName) -> Option<ObjectName> {
+    pub(super) fn edge_name(&self, name: &ObjectName) -> Option<ObjectName> {
         match self.plan.direction {
             Direction::Down => Some(name.clone()),
             Direction::Up => self.origin_name(name),

@@ -35,7 +35,7 @@ pub(crate) use filter::is_label;
 pub use filter::{Filter, Rule, RuleError};
 pub use names::Names;
 pub use naming::Naming;
-pub use planned::{Absence, CopiesOf, Missing, Pair, Plan, Selects, StatusPath, TypePlan, Unknown};
+pub use planned::{Absence, CopiesOf, Missing, OfConfig, Pair, Plan, Selects, StatusPath, TypePlan, Unknown};
 pub use selector::{Added, Selection, Selector};
 pub(crate) use steps::many as steps_are_taken;
 #[cfg(test)]

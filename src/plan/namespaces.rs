@@ -124,6 +124,7 @@ mod tests {
             selector: Rc::default(),
             naming: Rc::default(),
             yields_to: Rc::default(),
+            configs: Vec::new(),
             selected: true,
             gone_at_origin: false,
             not_stored: None,

@@ -102,6 +102,8 @@ pub struct TypePlan {
     pub naming: Rc<Naming>,
     /// What the other direction selects of the same type: upsync wins.
     pub yields_to: Rc<Selector>,
+    /// The configs that ask for it, in the order of their names.
+    pub configs: Vec<OfConfig>,
     /// False if no config asks for it any more.
     pub selected: bool,
     /// The origin's side does not serve it: its origins are gone, if that side says so repeatedly.
@@ -112,7 +114,25 @@ pub struct TypePlan {
     pub status: Option<StatusPath>,
 }
 
+/// What a single config asks for of a type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfConfig {
+    /// The config as `Kind//name`.
+    pub config: Rc<str>,
+    /// What it selects; absent if that is all that is selected, or is not told apart.
+    pub selects: Option<Rc<Selector>>,
+}
+
 impl TypePlan {
+    /// True if a config asks for the object of that name at the edge.
+    pub fn is_of(&self, config: &str, edge: &ObjectName) -> bool {
+        let of = self.configs.iter().find(|of| &*of.config == config);
+        of.is_some_and(|of| {
+            let selector = of.selects.as_ref();
+            selector.is_none_or(|selector| selector.selects(edge).is_whole())
+        })
+    }
+
     /// True if the other one says the same, and selects by the very same selections: those of a thousand types may be long,
     /// and what has not changed of them is kept.
     pub fn is(&self, other: &Self) -> bool {
@@ -288,6 +308,36 @@ impl Missing {
             Absence::Version | Absence::Scope { .. } | Absence::Kind => false,
         };
         once && self.place.is_some()
+    }
+
+    /// The side that does not serve it, or both.
+    pub fn lacked_by(&self) -> &'static str {
+        match self.absence {
+            Absence::Everywhere => "hub,edge",
+            _ => self.side.word(),
+        }
+    }
+
+    /// What is missing where, and what may be meant, for people at the hub.
+    pub fn in_words(&self) -> String {
+        let name = match &*self.resource {
+            "*" => format!("the group {:?}", self.group),
+            resource => qualified(&self.group, resource),
+        };
+        let version = if self.version.is_empty() {
+            String::new()
+        } else {
+            format!(" at version {}", self.version)
+        };
+        let by = match self.absence {
+            Absence::Everywhere => "neither hub nor edge serves".to_owned(),
+            _ => format!("the {} does not serve", self.side.word()),
+        };
+        let meant = self
+            .meant
+            .as_ref()
+            .map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+        format!("{by} {name}{version}{meant}")
     }
 
     /// What distinguishes one from another: side, direction, group, version, resource and config.

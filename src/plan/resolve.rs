@@ -8,6 +8,7 @@ mod groups;
 mod kinds;
 mod lookup;
 mod notes;
+mod of_configs;
 mod retained;
 mod versions;
 
@@ -20,6 +21,7 @@ use kube_lite::{ResourceType, qualified};
 
 use self::groups::OfGroup;
 use self::lookup::Lookup;
+use self::of_configs::{OfConfigs, are_several};
 use self::retained::Selected;
 use self::versions::{Asked, Chosen};
 use super::kept::may_be_named;
@@ -61,6 +63,7 @@ async fn resolve(wanted: &Wanted, filter: &Filter, [hub, edge]: [&Discovery; 2],
         asked: Vec::new(),
         groups: BTreeMap::new(),
         versions: Chosen::new(),
+        has_several_configs: are_several(wanted),
         selected: Selected::of(wanted).await,
         drafts: BTreeMap::new(),
         missing_at: BTreeMap::new(),
@@ -101,6 +104,8 @@ struct Draft<'a> {
     /// The type at the copy's side.
     copy: &'a ServedResource,
     selector: Selector,
+    /// What each config selects of it.
+    of_configs: OfConfigs<'a>,
     /// What entries select of all of its group is in the selection.
     has_all_of_group: bool,
     naming: Rc<Naming>,
@@ -134,6 +139,8 @@ struct Resolver<'a> {
     versions: Chosen<'a>,
     /// What the entries name, whether or not it is served.
     selected: Selected<'a>,
+    /// What each config selects is told apart.
+    has_several_configs: bool,
     drafts: BTreeMap<Pair, Draft<'a>>,
     /// The index in the plan of what is missing.
     missing_at: BTreeMap<MissingKey<'a>, usize>,
@@ -279,16 +286,24 @@ impl<'a> Resolver<'a> {
             gone_at_origin: origin.is_none(),
             copy,
             selector: nothing_of([&of.resource, &copy.resource], own, tells),
+            of_configs: OfConfigs::default(),
             has_all_of_group: false,
             naming: Rc::default(),
             places: Vec::new(),
         });
         draft.is_at(&entry.place);
-        if let Types::Group(_) = entry.types {
+        let is_of_group = matches!(entry.types, Types::Group(_));
+        let mut of_group = is_of_group.then(|| self.groups.get_mut(&(direction, group))).flatten();
+        if self.has_several_configs {
+            let of_config = of_group.as_mut();
+            let layer = of_config.map(|of_group| of_group.layer_of(&entry.place.config, namespaced, own));
+            let empty = || nothing_of([&of.resource, &copy.resource], own, tells);
+            draft.of_configs.note(entry, namespaced, layer, empty);
+        }
+        if is_of_group {
             if std::mem::replace(&mut draft.has_all_of_group, true) {
                 return;
             }
-            let of_group = self.groups.get_mut(&(direction, group));
             if let Some(layer) = of_group.map(|of_group| of_group.layer(namespaced, own, tells)) {
                 draft.selector.add_common(&layer);
             }
@@ -334,6 +349,7 @@ impl<'a> Resolver<'a> {
                 selector,
                 naming: draft.naming,
                 yields_to: Rc::clone(yields_to),
+                configs: draft.of_configs.of(&draft.places),
                 selected: !draft.places.is_empty(),
                 gone_at_origin: draft.gone_at_origin,
                 not_stored: not_stored.map(|&place| place.clone()),

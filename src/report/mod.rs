@@ -16,7 +16,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use driver::advice::{about_no_api, advice, shared_reason};
-use driver::failures::{self, Failures};
+use driver::failures::{self, Failures, Note};
 use kube_lite::logging::{self, LogReason, log_line};
 use kube_lite::{Error, Place};
 use log::Level;
@@ -53,9 +53,9 @@ pub struct Peer<'a> {
 pub struct Report {
     /// The time at which what is reported to it happens.
     now: Instant,
+    /// The time of the wall clock, for people.
+    clock: fn() -> String,
     failures: Failures<Subject>,
-    /// Those of them that are somebody else's object in the place of a copy.
-    conflicts: HashSet<Subject>,
     /// When each side was last back.
     back: BTreeMap<Side, Instant>,
     /// Rules of the edge's owner that have refused something. That is intended, so it does not count as failing.
@@ -70,12 +70,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// Nothing has happened yet.
-    pub fn new(now: Instant) -> Self {
+    /// Nothing has happened yet. The clock gives the time in RFC 3339, for people.
+    pub fn new(now: Instant, clock: fn() -> String) -> Self {
         Self {
             now,
+            clock,
             failures: Failures::default(),
-            conflicts: HashSet::new(),
             back: BTreeMap::new(),
             refusals: HashSet::new(),
             waited_for: HashSet::new(),
@@ -93,7 +93,7 @@ impl Report {
         Self {
             changes: self.changes,
             counters: self.counters,
-            ..Self::new(self.now)
+            ..Self::new(self.now, self.clock)
         }
     }
 
@@ -153,7 +153,8 @@ impl Report {
 
     /// How many copies have somebody else's object in their place.
     pub fn conflicts(&self) -> usize {
-        self.conflicts.len()
+        let notes = self.failures.notes();
+        notes.filter(|(_, note)| note.reason == LogReason::Conflict).count()
     }
 
     /// True once it was logged that all is in sync.
@@ -179,8 +180,14 @@ impl Report {
         let subject = Subject::object(side, object.to_owned());
         let why = format!("somebody else's object has its name owner={owner:?} kept={is_kept}");
         let kind = failures::kind_of_words(&why);
-        self.conflicts.insert(subject.clone());
-        if self.failures.fails(&subject, kind, None, self.now).is_none() {
+        let is_news = self.failures.fails(&subject, kind, None, self.now).is_some();
+        let message = match owner {
+            Some(_) => "not synced, because the syncer of another sync target has made the object that is there",
+            None if is_kept => "not synced, because an object of that name is there that its side keeps for itself",
+            None => "not synced, because an object of that name is there that the syncer has not made",
+        };
+        self.failures.note(&subject, LogReason::Conflict, message, self.clock);
+        if !is_news {
             return;
         }
         let advice = match owner {
@@ -194,11 +201,6 @@ impl Report {
                  --former-sync-target-uid={owner}"
             ),
             None => "delete or rename one of the two, or take it out of the config".to_owned(),
-        };
-        let message = match owner {
-            Some(_) => "not synced, because the syncer of another sync target has made the object that is there",
-            None if is_kept => "not synced, because an object of that name is there that its side keeps for itself",
-            None => "not synced, because an object of that name is there that the syncer has not made",
         };
         let owner = owner.unwrap_or_default();
         logging::write(
@@ -265,6 +267,19 @@ impl Report {
         }
     }
 
+    /// Logs that the hub keeps nothing of the status of configs but the heartbeat.
+    pub fn keeps_no_status(&mut self, kind: &str, error: &Error) {
+        log_line!(
+            Info,
+            ConfigStatusNotKept,
+            "the hub stores the heartbeat of configs alone, nothing of what is synced and what fails",
+            side = "hub",
+            kind = kind,
+            error = error,
+            advice = "apply the CRDs of this version at the hub; it is tried again after ten minutes, then more rarely"
+        );
+    }
+
     /// Logs that a part of an object is not synced, once for each type.
     pub fn leaves_out(&mut self, side: Side, resource: String, object: &str, what: LeftOut) {
         self.left_out.says(side, resource, object, what);
@@ -285,14 +300,17 @@ impl Report {
             None if error.is_unauthorized() => Subject::Credentials(side),
             None => subject,
         };
-        self.conflicts.remove(&subject);
         let text = error.to_string();
+        let (reason, message) = reason(&subject, error);
         let line = if self.may_soon_pass(&subject, error) {
             self.failures.fails_for_now(&subject, self.now);
             None
         } else {
-            let (kind, reason) = (failures::kind(error), shared_reason(error));
-            self.failures.fails(&subject, kind, reason, self.now)
+            let (kind, shared) = (failures::kind(error), shared_reason(error));
+            let line = self.failures.fails(&subject, kind, shared, self.now);
+            self.failures
+                .note(&subject, reason, stranger.unwrap_or(&text), self.clock);
+            line
         };
         let Some(line) = line else {
             let [(key, name), (space, namespace)] = subject.keys();
@@ -311,7 +329,6 @@ impl Report {
             );
             return false;
         };
-        let (reason, message) = reason(&subject, error);
         let (error, advice) = match stranger {
             Some(words) => (words, about_no_api(words, from.place)),
             None => (
@@ -440,13 +457,22 @@ impl Report {
         let Some(ended) = self.failures.ends(subject, self.now) else {
             return false;
         };
-        self.conflicts.remove(subject);
         let level = if ended.is_logged { Level::Info } else { Level::Debug };
         log_end(subject, level, ended.lasted);
         if let Subject::Side(side) = subject {
             self.back.insert(*side, self.now);
         }
         true
+    }
+
+    /// The last failure of something that fails, unless it may soon pass.
+    pub fn note_of(&self, subject: &Subject) -> Option<&Note> {
+        self.failures.note_of(subject)
+    }
+
+    /// All that fails, with its last failure, in no order.
+    pub fn notes(&self) -> impl Iterator<Item = (&Subject, &Note)> {
+        self.failures.notes()
     }
 
     /// True if it has failed and not worked since.
@@ -457,7 +483,6 @@ impl Report {
     /// Drops a streak without a line: its subject is gone.
     pub fn clear(&mut self, subject: &Subject) {
         self.failures.clear(subject, self.now);
-        self.conflicts.remove(subject);
     }
 
     /// The same of each.

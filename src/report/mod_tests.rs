@@ -10,7 +10,7 @@ fn fails(report: &mut Report, subject: &Subject, error: &Error) -> bool {
 
 #[test]
 fn what_the_edge_does_not_allow_is_no_failure() {
-    let mut report = Report::new(Instant::now());
+    let mut report = Report::new(Instant::now(), String::new);
     report.refused("Secret/a/b", "--deny-namespace a");
     report.denied("secrets", "--deny secrets");
     assert_eq!(report.failing(), 0);
@@ -18,7 +18,7 @@ fn what_the_edge_does_not_allow_is_no_failure() {
 
 #[test]
 fn a_streak_is_logged_once_when_it_begins_and_once_when_it_ends() {
-    let mut report = Report::new(Instant::now());
+    let mut report = Report::new(Instant::now(), String::new);
     let (hub, away) = (Subject::Side(Side::Hub), |words: &str| Error::Unreachable(words.into()));
     assert!(!report.works(&hub));
     assert!(fails(&mut report, &hub, &away("connection refused port 1")));
@@ -48,7 +48,7 @@ fn a_streak_is_logged_once_when_it_begins_and_once_when_it_ends() {
 
 #[test]
 fn a_conflict_counts_until_the_object_works_fails_otherwise_or_is_gone() {
-    let mut report = Report::new(Instant::now());
+    let mut report = Report::new(Instant::now(), String::new);
     let (names, subject) = (["a", "b", "c"], |name: &str| {
         Subject::object(Side::Edge, name.to_owned())
     });
@@ -95,7 +95,7 @@ fn what_a_server_refuses_while_it_starts_is_part_of_the_outage_unless_it_lasts()
         (answer(422, "invalid"), 0, 16),
     ] {
         for is_back in [true, false] {
-            let mut report = Report::new(Instant::now());
+            let mut report = Report::new(Instant::now(), String::new);
             let side = Subject::Side(Side::Edge);
             if is_back {
                 assert!(fails(&mut report, &side, &Error::Unreachable("refused".into())));
@@ -114,7 +114,7 @@ fn what_a_server_refuses_while_it_starts_is_part_of_the_outage_unless_it_lasts()
 
 #[test]
 fn a_side_that_is_back_says_nothing_of_the_other_one() {
-    let mut report = Report::new(Instant::now());
+    let mut report = Report::new(Instant::now(), String::new);
     let side = Subject::Side(Side::Edge);
     fails(&mut report, &side, &Error::Unreachable("refused".into()));
     report.works(&side);
@@ -124,7 +124,7 @@ fn a_side_that_is_back_says_nothing_of_the_other_one() {
 #[test]
 fn a_server_that_is_busy_is_news_once_that_lasts() {
     for (seconds, expected) in [(0, 0), (20, 0), (40, 16)] {
-        let mut report = Report::new(Instant::now());
+        let mut report = Report::new(Instant::now(), String::new);
         let busy = answer(429, "too many requests, please try again later");
         assert_eq!(lines(&mut report, Side::Hub, &busy, seconds), expected, "{seconds}");
     }
@@ -132,7 +132,7 @@ fn a_server_that_is_busy_is_news_once_that_lasts() {
 
 #[test]
 fn something_else_than_an_api_is_one_failure_of_its_side() {
-    let mut report = Report::new(Instant::now());
+    let mut report = Report::new(Instant::now(), String::new);
     let nowhere = Place::default();
     let from = Peer {
         place: &nowhere,

@@ -29,6 +29,8 @@ pub enum Topic {
     Object,
     /// The heartbeat on a config, which is named like an object.
     Heartbeat,
+    /// What this edge says of a config, named like that.
+    ConfigStatus,
     /// The record of synced types, named as the object that it is.
     Record,
     /// What distinguishes the side from another one, named as the object that it is.
@@ -56,6 +58,14 @@ impl Subject {
         *side
     }
 
+    /// What it is called; empty for a whole side.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Thing(.., name) => name,
+            _ => "",
+        }
+    }
+
     /// An object, as `Kind/namespace/name`.
     pub fn object(side: Side, name: String) -> Self {
         Self::Thing(side, Topic::Object, name)
@@ -74,7 +84,7 @@ impl Subject {
             }
             Topic::Object => return None,
             _ if !is_refused => return None,
-            Topic::Heartbeat => "apply the CRDs of this version at the hub; it is tried again",
+            Topic::Heartbeat | Topic::ConfigStatus => "apply the CRDs of this version at the hub; it is tried again",
             Topic::Record => {
                 "see the words: what refuses that ConfigMap at the edge has to allow it; it is tried again"
             }
@@ -118,11 +128,20 @@ impl Failing for Subject {
 }
 
 impl Topic {
+    /// True if it is named by a type.
+    pub fn is_of_type(self) -> bool {
+        matches!(self, Self::Watch | Self::Status | Self::TypeDefinition | Self::Leftover)
+    }
+
     fn key(self) -> &'static str {
         match self {
-            Self::Object | Self::Heartbeat | Self::Record | Self::Identity | Self::Configs | Self::Unreadable => {
-                "object"
-            }
+            Self::Object
+            | Self::Heartbeat
+            | Self::ConfigStatus
+            | Self::Record
+            | Self::Identity
+            | Self::Configs
+            | Self::Unreadable => "object",
             Self::Watch | Self::Status | Self::TypeDefinition | Self::Leftover => "resource",
             Self::Discovery => "group_version",
         }
@@ -135,6 +154,10 @@ impl Topic {
                 (LogReason::HeartbeatNotKept, "the hub does not store the heartbeat")
             }
             Self::Heartbeat => (LogReason::HeartbeatFailed, "the heartbeat cannot be written"),
+            Self::ConfigStatus => (
+                LogReason::ConfigStatusFailed,
+                "the status of a config cannot be written",
+            ),
             Self::Record
                 if error
                     .status()

@@ -16,7 +16,12 @@ const LONGEST: usize = 128;
 
 /// The field manager of the statuses that the syncer of a sync target writes.
 pub fn status_manager(uid: &str) -> String {
-    let mut manager = format!("{STATUS_FIELD_MANAGER}-");
+    manager_of(STATUS_FIELD_MANAGER, uid)
+}
+
+/// A field manager of the syncer of a sync target.
+pub fn manager_of(begin: &str, uid: &str) -> String {
+    let mut manager = format!("{begin}-");
     for one in uid.chars().filter(|one| !one.is_control()) {
         if manager.len() + one.len_utf8() > LONGEST {
             break;

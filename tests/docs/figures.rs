@@ -12,7 +12,7 @@ use crate::pages::{self, Names, Page, plain, same, spans};
 use crate::support::objects::{config_map, namespace, syncer_config};
 use crate::support::stage::{CONFIG_API, all_of};
 use crate::support::statuses::{deployment, returns, set_status, web};
-use crate::support::story::{SOON, arrives, copy_equals, edit, gone};
+use crate::support::story::{SOON, arrives, becomes, copy_equals, edit, gone};
 use crate::support::{Credential, KubeconfigParts, Objects, Syncer, eventually};
 
 const PAGE: &str = "docs/reference/metrics.md";
@@ -194,11 +194,14 @@ async fn the_metrics_and_the_condition_are_those_of_a_syncer_that_runs() {
     let in_page = spans(of_standby).into_iter().map(str::to_owned).collect();
     same("metrics of a standby", &in_page, &figures.keys().cloned().collect());
 
-    // The condition on the config.
-    let config = hub
-        .get(CONFIG_API, "syncerconfigs", "", "all")
-        .await
-        .expect("it is there");
+    // The conditions on the config.
+    let config = becomes(
+        &hub,
+        [CONFIG_API, "syncerconfigs", "", "all"],
+        "has conditions",
+        |config| config["status"]["conditions"].is_array(),
+    )
+    .await;
     let conditions: Vec<&Value> = config["status"]["conditions"]
         .as_array()
         .into_iter()
@@ -208,10 +211,18 @@ async fn the_metrics_and_the_condition_are_those_of_a_syncer_that_runs() {
     let in_page = rows.iter().map(|row| plain(&row.cells[0])).collect();
     let kind = |condition: &&Value| condition["type"].as_str().unwrap_or_default().to_owned();
     same("conditions", &in_page, &conditions.iter().map(kind).collect());
-    assert_eq!(conditions[0]["status"], "False");
-    let reason = conditions[0]["reason"].as_str().unwrap_or_default();
+    let held = conditions
+        .iter()
+        .position(|condition| condition["type"] == "DeletesHeld");
+    let held = held.expect("it was found");
+    assert_eq!(conditions[held]["status"], "False");
+    let reason = conditions[held]["reason"].as_str().unwrap_or_default();
+    let row = rows
+        .iter()
+        .find(|row| plain(&row.cells[0]) == "DeletesHeld")
+        .expect("it has a row");
     assert!(
-        rows[0].cells[1].contains(&format!("`False`: none are, with reason `{reason}`")),
+        row.cells[1].contains(&format!("`False`: none are, with reason `{reason}`")),
         "{reason}"
     );
 }

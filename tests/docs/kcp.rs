@@ -27,7 +27,7 @@ fn the_schemas_for_kcp_are_those_of_the_crds() {
             json!({"group": spec["group"], "names": spec["names"], "scope": spec["scope"], "versions": versions})
         );
         let name = crd["metadata"]["name"].as_str().expect("it has a name");
-        assert_eq!(schema["metadata"]["name"], format!("v2alpha1-2.{name}"));
+        assert_eq!(schema["metadata"]["name"], format!("v2alpha1-3.{name}"));
         let version = &schema["spec"]["versions"][0];
         assert_eq!(version["subresources"], json!({"status": {}}));
         assert!(version["additionalPrinterColumns"].is_array());

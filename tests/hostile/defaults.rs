@@ -14,6 +14,7 @@ in_both_modes!(
     a_default_that_nobody_has_set_at_the_hub_is_left_to_who_sets_it_at_the_edge,
     defaults_of_built_in_types_are_left_to_the_edge,
     a_number_that_people_scale_to_is_no_default,
+    a_default_of_a_custom_type_other_than_1_is_left_to_an_autoscaler_of_the_edge,
     the_type_of_a_secret_is_no_default,
     a_new_default_that_the_other_side_lacks_holds_up_nothing,
 );
@@ -209,6 +210,35 @@ async fn a_number_that_people_scale_to_is_no_default(flags: Mode) {
                 .await;
             }
         }
+    }
+    drop_crds(&[&hub, &edge], &[&format!("rolls.{group}")]).await;
+}
+
+/// Such a number may be the default of the schema, and is nobody's wish then.
+async fn a_default_of_a_custom_type_other_than_1_is_left_to_an_autoscaler_of_the_edge(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, v1) = own_group(&shop);
+    let mut rolls = crd(&group, "rolls", true);
+    let version = &mut rolls["spec"]["versions"][0];
+    version["schema"]["openAPIV3Schema"] = json!({"type": "object", "properties": {"spec": {"type": "object",
+        "properties": {"size": {"type": "integer"}, "replicas": {"type": "integer", "default": 3}}}}});
+    version["subresources"] =
+        json!({"scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}});
+    install_crd(&[&hub, &edge], &rolls).await;
+    hub.create(&namespace(&shop)).await;
+    hub.apply_as("argocd", &custom_object(&group, "rolls", &shop, "it", 1))
+        .await;
+    select(&hub, &all_of(&shop, &[(&group, "rolls")])).await;
+    let _syncer = pair.syncer(flags);
+    arrives(&edge, &v1, "rolls", &shop, "it").await;
+    let target = path(&v1, "rolls", &shop, "it");
+    let scale = json!({"spec": {"replicas": 6}});
+    patch_as(&edge, "kube-controller-manager", &format!("{target}/scale"), &scale).await;
+    for size in [2, 3] {
+        patch_as(&hub, "people", &target, &json!({"spec": {"size": size}})).await;
+        let at = [&*v1, "rolls", &*shop, "it"];
+        let copy = becomes(&edge, at, "has the size", |copy| copy["spec"]["size"] == size).await;
+        assert_eq!(copy["spec"]["replicas"], 6);
     }
     drop_crds(&[&hub, &edge], &[&format!("rolls.{group}")]).await;
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::of_role::Agent;
 use crate::stage::{Stage, Which};
 use crate::support::objects::{config_map, namespace, secret};
 use crate::support::story::{SOON, arrives, becomes, gone, leaves, remains};
@@ -41,8 +42,9 @@ async fn holds(at: &Objects, space: &str, name: &str, value: &str) -> Value {
     .await
 }
 
-/// Waits until the agent has no more to do: then nothing but a watch tells it of a change.
-async fn rests(world: &World) {
+/// Waits until the agent has no more to do: then nothing but a watch tells it of a change. Gives what it has asked for by
+/// then.
+async fn rests(world: &World) -> usize {
     comes_to_rest("nothing is asked for", 4 * A_WHILE, SOON, async || {
         let asked = world.requests().into_iter().filter(|event| event.verb != "watch");
         let asked: Vec<String> = asked
@@ -51,7 +53,8 @@ async fn rests(world: &World) {
         // The last ones say what does not come to rest.
         Ok::<_, String>((asked.len(), asked[asked.len().saturating_sub(20)..].to_vec()))
     })
-    .await;
+    .await
+    .0
 }
 
 /// Gives both Secrets another value, twice: only a watch tells the agent of it.
@@ -95,10 +98,11 @@ pub(crate) async fn a_change_of_what_an_object_owns_is_synced_at_once(which: Whi
     changes_arrive(&world, &consumer, &space).await;
 }
 
-pub(crate) async fn a_change_of_what_labels_lead_to_is_synced_at_once(which: Which) {
+/// A shop that has Secrets by its labels, once nothing is to be done, and the namespace of its copy.
+async fn labelled(which: Which) -> (World, Agent, Consumer, String) {
     let selector = json!({"bySelector": {"matchLabels": {"watched": "yes"}}});
     let world = world(which, &keys(&selector)).await;
-    let _agent = world.agent(&[]);
+    let agent = world.agent(&[]);
     let consumer = world.consumer("a").await;
     let spec = json!({"down": "mine", "up": "made"});
     let mut shop = world.shop("web", &spec);
@@ -106,12 +110,26 @@ pub(crate) async fn a_change_of_what_labels_lead_to_is_synced_at_once(which: Whi
     crate::world::create(&consumer.objects, &shop).await;
     let space = place(&world.copied(&consumer, "web", &spec).await).0;
     rests(&world).await;
+    (world, agent, consumer, space)
+}
+
+pub(crate) async fn a_change_of_what_labels_lead_to_is_synced_at_once(which: Which) {
+    let (world, _agent, consumer, space) = labelled(which).await;
     consumer.objects.create(&secret("shop", "mine", "first")).await;
     holds(&world.local, &space, "mine", "first").await;
     rests(&world).await;
     world.local.create(&secret(&space, "made", "first")).await;
     holds(&consumer.objects, "shop", "made", "first").await;
     changes_arrive(&world, &consumer, &space).await;
+}
+
+pub(crate) async fn a_change_of_what_cannot_belong_to_an_object_costs_no_request(which: Which) {
+    let (world, _agent, consumer, _) = labelled(which).await;
+    consumer.objects.create(&namespace("elsewhere")).await;
+    let before = rests(&world).await;
+    consumer.objects.create(&secret("elsewhere", "mine", "first")).await;
+    world.local.create(&secret(&world.space, "made", "first")).await;
+    assert_eq!(rests(&world).await, before);
 }
 
 pub(crate) async fn what_two_objects_have_goes_with_the_last_of_them(which: Which) {

@@ -1,5 +1,5 @@
 //! Field sets and `managedFields`: who owns what, as an API server keeps it (structured-merge-diff), with every list
-//! taken as one field.
+//! taken as one field, except for what each edge says in the status of a config.
 
 use std::collections::BTreeSet;
 
@@ -200,7 +200,26 @@ fn paths(object: &Value) -> Paths {
     all
 }
 
+/// The key of the items of the only list that is merged by its items.
+const ITEM: &str = "syncTargetUID";
+
+/// The key of an item of such a list.
+fn item_key(item: &Value) -> Option<&str> {
+    item[ITEM].as_str()
+}
+
 fn collect(value: &Value, path: &mut Vec<String>, all: &mut Paths) {
+    if let Some(items) = value
+        .as_array()
+        .filter(|items| items.first().and_then(item_key).is_some())
+    {
+        for item in items {
+            path.push(format!("k:{}", item_key(item).unwrap_or_default()));
+            collect(item, path, all);
+            path.pop();
+        }
+        return;
+    }
     match value.as_object().filter(|fields| !fields.is_empty()) {
         Some(fields) => {
             for (key, value) in fields {
@@ -216,13 +235,28 @@ fn collect(value: &Value, path: &mut Vec<String>, all: &mut Paths) {
 }
 
 fn get<'a>(object: &'a Value, path: &[String]) -> Option<&'a Value> {
-    path.iter()
-        .try_fold(object, |value, key| value.as_object()?.get(&key[2..]))
+    path.iter().try_fold(object, |value, key| match value {
+        Value::Array(items) if key.starts_with("k:") => items.iter().find(|item| item_key(item) == Some(&key[2..])),
+        value => value.as_object()?.get(&key[2..]),
+    })
 }
 
 fn set(object: &mut Value, path: &[String], value: Value) {
     let mut at = object;
     for key in path {
+        if let Some(name) = key.strip_prefix("k:") {
+            if !at.is_array() {
+                *at = json!([]);
+            }
+            let items = at.as_array_mut().expect("it is a list");
+            let index = items.iter().position(|item| item_key(item) == Some(name));
+            let index = index.unwrap_or_else(|| {
+                items.push(json!({ITEM: name}));
+                items.len() - 1
+            });
+            at = &mut items[index];
+            continue;
+        }
         if !at.is_object() {
             *at = json!({});
         }
@@ -236,10 +270,18 @@ fn remove(object: &mut Value, path: &[String]) {
     let Some((first, rest)) = path.split_first() else {
         return;
     };
+    let key = &first[2..];
+    if let Some(items) = object.as_array_mut() {
+        let item = items.iter_mut().find(|item| item_key(item) == Some(key));
+        if let Some(item) = item {
+            remove(item, rest);
+        }
+        items.retain(|item| !item.as_object().is_some_and(Map::is_empty));
+        return;
+    }
     let Some(fields) = object.as_object_mut() else {
         return;
     };
-    let key = &first[2..];
     if rest.is_empty() {
         fields.remove(key);
         return;

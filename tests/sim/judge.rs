@@ -21,8 +21,11 @@ use super::run::Run;
 use super::store::Key;
 use super::types::DEFINITIONS;
 
-/// The most requests an hour about one config: two heartbeats, and one more when the hour holds three.
-const HEARTBEATS: u64 = 3;
+/// The most requests an hour about one config: two heartbeats, one more when the hour holds three, and what the edge says,
+/// where the hub did not take that before.
+const HEARTBEATS: u64 = 4;
+/// The same about one whose status is no subresource: it is tried whether that is still so, after 10, 20 and 40 minutes.
+const WITHOUT_STATUS: u64 = HEARTBEATS + 1;
 /// How long deletes are held while nobody confirms them.
 const UNCONFIRMED: Duration = Duration::from_secs(2 * 3600);
 /// The most questions an hour for a kind of configs that the hub lacks: one in five minutes or more.
@@ -208,7 +211,8 @@ impl Run {
             let each = if key.name.starts_with("poison") {
                 FAILING
             } else if self.heartbeat.is_some() && is_config(&key) {
-                HEARTBEATS
+                let has_status = key.resource.starts_with("syncerconfigs");
+                if has_status { HEARTBEATS } else { WITHOUT_STATUS }
             } else if self.is_in_conflict(&key) {
                 CONFLICTING
             } else if self.waits_for_its_place(&key) {

@@ -438,14 +438,14 @@ impl Ledger {
         if key.name.starts_with(BYSTANDER) || key.is_each_sides_own() {
             self.break_promise(format!("wrote {key}, which is none of its business"), &[&key]);
         }
-        if side == Side::Hub && ask.asked("fieldManager").starts_with(STATUS_MANAGER) {
-            self.check_status(write, &key);
-            return;
-        }
         if side == Side::Hub && self.heartbeat && converged::is_config(&key) {
             if rest(before) != rest(write.after) {
                 self.break_promise(format!("wrote more than the status of {key}"), &[&key]);
             }
+            return;
+        }
+        if side == Side::Hub && ask.asked("fieldManager").starts_with(STATUS_MANAGER) {
+            self.check_status(write, &key);
             return;
         }
         let flow = match side {

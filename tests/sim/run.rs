@@ -385,6 +385,7 @@ impl Run {
                 filter: Rc::new(self.filter.clone()),
                 queue_capacity: self.queue_capacity,
                 status_interval: Duration::from_secs(1),
+                sync_target_name: String::new(),
                 heartbeat: self.heartbeat,
                 clock: || "2026-01-01T00:00:00Z".to_owned(),
                 delete_limits: Limits { most: 20, grace: HELD },

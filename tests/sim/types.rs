@@ -46,14 +46,15 @@ const BUILT_IN: [BuiltIn; 8] = [
         false,
         true,
     ),
-    // Built in, because how the hub got it is not what is read here.
+    // Built in, because how the hub got it is not what is read here. The one has the status as a subresource, the other one
+    // is from a CRD without.
     (
         "edge.kubestellar.io",
         "v2alpha1",
         "syncerconfigs",
         "SyncerConfig",
         false,
-        false,
+        true,
     ),
     (
         "edge.kubestellar.io",

@@ -77,6 +77,9 @@ pub fn apply(
             let why = "uid mismatch: the provided object specified a uid, and no existing object was found";
             return Err(Refusal::conflict(ty, &key.name, why));
         }
+        if !by.subresource.is_empty() {
+            return Err(Refusal::not_found(ty, &key.name));
+        }
         may_create(store, ty, key)?;
         let object = with_defaults(ty, fields::apply(&named(ty, key, json!({})), &config, by));
         validate(ty, key, &object, None)?;

@@ -10,6 +10,7 @@ mod support;
 mod accounts;
 mod bookkeeping;
 mod compression;
+mod config_status;
 mod downsync;
 mod edge_sync_config;
 mod heartbeat;

@@ -182,6 +182,11 @@ const WAYS: &[(&[&str], &str)] = &[
         "check the proxy: proxy-url of the kubeconfig, or HTTPS_PROXY and NO_PROXY",
     ),
     (
+        &["HTTP 502", "HTTP 503", "HTTP 504"],
+        "what is before the API server answers, and that itself does not: see whether it runs; behind kcp's front proxy, \
+         that is the shard of the workspace",
+    ),
+    (
         &["Connection refused"],
         "nothing listens at this address and port: is the API server up, and is the port the right one?",
     ),

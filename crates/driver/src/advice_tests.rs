@@ -262,6 +262,8 @@ fn a_link_that_fails_has_the_advice_that_fits_what_it_says() {
         ("tunnel error: unsuccessful", "CONNECT"),
         ("no connection through the proxy within 20 s", "proxy-url"),
         ("connection reset by peer", "check the address"),
+        ("HTTP 502", "the shard of the workspace"),
+        ("upstream connect error (HTTP 503)", "see whether it runs"),
     ] {
         check(&Error::Unreachable(words.to_owned()), expected);
     }

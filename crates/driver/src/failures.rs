@@ -9,10 +9,11 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::time::Duration;
 
+use kube_lite::logging::LogReason;
 use tokio::time::Instant;
 
 use super::streak::Streak;
-pub use super::streak::{kind, kind_of_words};
+pub use super::streak::{LONGEST, Note, kind, kind_of_words};
 
 /// Lines about failures in [`BURST`]. The rest is summed up.
 const LINES: u32 = 20;
@@ -24,6 +25,8 @@ const LASTING: Duration = Duration::from_secs(30);
 /// How often it is logged that something fails again so soon. For an outage of a side it is more.
 const RETURNS: u8 = 1;
 const RETURNS_OF_SIDE: u8 = 3;
+/// Of how many things that fail the words are kept.
+const MOST_WORDS: usize = 100;
 
 /// What a streak of failures is about.
 pub trait Failing: Clone + Eq + Hash {
@@ -40,6 +43,8 @@ pub struct Failures<S> {
     streaks: HashMap<S, Streak>,
     /// Those of them that fail now.
     count: usize,
+    /// Of how many of them there are words.
+    with_words: usize,
     /// Reasons that several have in common, by their hash.
     shared: HashMap<u64, Shared>,
     burst: Option<Burst>,
@@ -86,6 +91,7 @@ impl<S> Default for Failures<S> {
         Self {
             streaks: HashMap::new(),
             count: 0,
+            with_words: 0,
             shared: HashMap::new(),
             burst: None,
             steady_due: None,
@@ -125,6 +131,39 @@ impl<S: Failing> Failures<S> {
     /// Something fails in a way that may soon pass, so that it has no line yet.
     pub fn fails_for_now(&mut self, subject: &S, now: Instant) {
         self.goes_on(subject, None, now);
+    }
+
+    /// Keeps the last failure of something that fails, with its words, as long as there are not too many; `now` is for
+    /// people.
+    pub fn note(&mut self, subject: &S, reason: LogReason, words: &str, now: impl FnOnce() -> String) {
+        let Some(streak) = self.streaks.get_mut(subject).filter(|streak| streak.paused.is_none()) else {
+            return;
+        };
+        let note = streak.note.get_or_insert_with(|| {
+            Box::new(Note {
+                reason,
+                message: Box::default(),
+                since: now().into(),
+            })
+        });
+        note.reason = reason;
+        let has_words = !note.message.is_empty();
+        if has_words || self.with_words < MOST_WORDS {
+            note.message = Note::words(words);
+            self.with_words += usize::from(!note.message.is_empty());
+            self.with_words -= usize::from(has_words);
+        }
+    }
+
+    /// The last failure of something that fails, unless it may soon pass.
+    pub fn note_of(&self, subject: &S) -> Option<&Note> {
+        self.streaks.get(subject)?.note.as_deref()
+    }
+
+    /// All that fails, with its last failure, in no order.
+    pub fn notes(&self) -> impl Iterator<Item = (&S, &Note)> {
+        let noted = self.streaks.iter();
+        noted.filter_map(|(subject, streak)| Some((subject, streak.note.as_deref()?)))
     }
 
     /// How long something fails that fails now.
@@ -176,6 +215,9 @@ impl<S: Failing> Failures<S> {
         self.steady_due.get_or_insert(now + STEADY);
         let streak = self.streaks.get_mut(subject)?;
         streak.paused = Some(now);
+        if streak.note.take().is_some_and(|note| !note.message.is_empty()) {
+            self.with_words -= 1;
+        }
         let has_line = streak.is_logged && !streak.has_returned;
         Some(Ended {
             is_logged: has_line && streak.returns < most_returns(subject),

@@ -25,6 +25,7 @@ mod process;
 pub mod queue;
 mod requests;
 pub mod serve;
+pub mod share;
 mod shell;
 pub mod shutdown;
 mod sides;

@@ -4,6 +4,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use kube_lite::Error;
+use kube_lite::logging::LogReason;
 use tokio::time::Instant;
 
 /// How many kinds of failure a streak logs at once. A kind that it has logged is not logged again.
@@ -11,6 +12,31 @@ const KINDS: usize = 3;
 /// The time between two further lines: something may fail for a year, and be corrected and wrong again meanwhile. Kinds
 /// that alternate have no further lines, as long as there are no more than these.
 const RARELY: Duration = Duration::from_secs(3600);
+
+/// The last failure of something that fails, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The reason that its line has, or would have.
+    pub reason: LogReason,
+    /// The server's words, up to [`LONGEST`] characters of them; empty where too many things fail.
+    pub message: Box<str>,
+    /// The time of the wall clock at which it began to fail, in RFC 3339.
+    pub since: Box<str>,
+}
+
+/// How many characters of a failure are kept.
+pub const LONGEST: usize = 256;
+
+impl Note {
+    /// What is kept of these words.
+    pub(super) fn words(message: &str) -> Box<str> {
+        let end = message
+            .char_indices()
+            .nth(LONGEST)
+            .map_or(message.len(), |(end, _)| end);
+        message[..end].into()
+    }
+}
 
 /// One thing that fails.
 #[derive(Debug)]
@@ -35,6 +61,8 @@ pub(super) struct Streak {
     /// The common reasons for which it has had the line, the newest first; 0 where there was none. It may fail for
     /// several of them in turn, such as several missing permissions.
     said: [u32; KINDS],
+    /// The last failure, if it fails now and has more than soon passed.
+    pub(super) note: Option<Box<Note>>,
 }
 
 impl Streak {
@@ -53,6 +81,7 @@ impl Streak {
             has_returned: false,
             shared: None,
             said: [0; KINDS],
+            note: None,
         }
     }
 

@@ -30,6 +30,8 @@ pub(crate) struct Trouble {
     pub(crate) advice: &'static str,
     /// A server has refused it. Otherwise the object does not fit the rules.
     pub(crate) is_refused: bool,
+    /// What all that is done at a side fails for, if it is that.
+    pub(crate) shared: Option<&'static str>,
 }
 
 impl fmt::Display for Trouble {
@@ -64,6 +66,7 @@ impl Stop {
             words: error.to_string(),
             advice: advice(side, &error),
             is_refused: true,
+            shared: error.is_unauthorized().then_some(credentials(side)),
         }))
     }
 
@@ -97,6 +100,7 @@ impl Stop {
             words: words.into(),
             advice,
             is_refused: false,
+            shared: None,
         }))
     }
 }
@@ -104,8 +108,21 @@ impl Stop {
 /// What lets the agent read and write published objects.
 const CONTENT: &str = "allow the agent's user all verbs of apiexports/content in the workspace of the export";
 
+/// What to do about credentials that are not accepted. A server that is starting may refuse good ones for a moment.
+fn credentials(side: Side) -> &'static str {
+    match side {
+        Side::Service => "renew the token or certificate of the agent for the service cluster, if it lasts",
+        Side::Slices | Side::Export | Side::Shard(_) => {
+            "renew the token or certificate of the agent in the kubeconfig of kcp, if it lasts"
+        }
+    }
+}
+
 /// What to do about a refusal.
 fn advice(side: Side, error: &Error) -> &'static str {
+    if error.is_unauthorized() {
+        return credentials(side);
+    }
     let code = error.status().map_or(0, |status| status.code);
     match (code, side) {
         (403, _) if error.is_denial() => "the named webhook refuses it: change the object, or the webhook's rules",
@@ -150,6 +167,17 @@ mod tests {
             advice(Stop::of_primary(side, "removing the finalizer", refused(403))),
             CONTENT
         );
+        // One that is about the agent, not about the object, and has one line for all of them.
+        let denied = || Error::Unauthorized(Box::default());
+        for (side, place) in [(side, "kubeconfig of kcp"), (Side::Service, "service cluster")] {
+            let Stop::Fails(trouble) = Stop::of_primary(side, "reading the object", denied()) else {
+                panic!("it is tried again")
+            };
+            assert!(
+                trouble.advice.contains(place) && trouble.shared == Some(trouble.advice),
+                "{trouble:?}"
+            );
+        }
         let stop = Stop::because("finding related objects", "no", "correct it");
         assert!(stop.is_of_rules() && !Stop::of(side, "x", "", refused(500)).is_of_rules());
     }

@@ -260,6 +260,16 @@ impl Link {
         is_settled && (self.is_finished() || self.has_copy() && self.written != 0 && !self.drifted())
     }
 
+    /// The same, and its copy stays.
+    pub(in crate::model) fn is_in_sync(&self) -> bool {
+        self.is_synced() && !self.has_to_end()
+    }
+
+    /// True if the delete of its copy waits.
+    pub(in crate::model) fn waits_for_hold(&self, held: Held) -> bool {
+        self.is_held(held) && self.may_have_ours()
+    }
+
     /// True if the copy is being deleted, and another one has to take its place. There is nothing to do until it is
     /// gone.
     pub(super) fn has_to_end(&self) -> bool {

@@ -5,8 +5,8 @@
 
 use kube_lite::ObjectName;
 
+use super::Inventory;
 use super::states::Permit;
-use super::{Inventory, Link};
 
 /// Which of the copies of a type that are to be deleted have to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +35,7 @@ impl Inventory {
 
     /// How many copies wait.
     pub(in crate::model) fn count_held(&self, held: Held) -> usize {
-        let waits = |link: &&Link| link.is_held(held) && link.may_have_ours();
-        self.objects.values().filter(waits).count()
+        self.objects.values().filter(|link| link.waits_for_hold(held)).count()
     }
 
     /// True if any copy waits.

@@ -68,7 +68,7 @@ impl Inventory {
     /// How many objects are synced, and for how many there is something to do.
     pub(in crate::model) fn count_synced(&self) -> (usize, usize) {
         let all = self.objects.values();
-        let synced = all.clone().filter(|link| link.is_synced() && !link.has_to_end());
+        let synced = all.clone().filter(|link| link.is_in_sync());
         let out_of_sync = all.clone().filter(|link| link.needs_worker() || link.has_to_end());
         (synced.count(), out_of_sync.count())
     }

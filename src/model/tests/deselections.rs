@@ -158,7 +158,8 @@ fn people_may_confirm_a_deselection_that_is_not_proved() {
     bench.world.withdrawal = None;
     bench.config_says(&config("another", &json!({})));
     bench.pass(3 * SECOND);
-    let message = bench.condition()["message"].as_str().unwrap_or_default();
+    let condition = bench.condition();
+    let message = condition["message"].as_str().unwrap_or_default();
     assert!(
         message.contains("may have been deleted with their own type"),
         "{message}"

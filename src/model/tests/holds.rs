@@ -85,7 +85,8 @@ fn deletes_one_by_one_are_held_once_they_are_too_many_for_one_hour() {
         assert_eq!(bench.work.is_empty(), is_held, "after {wait} s");
         assert_eq!(bench.held_for(Direction::Down, TOO_MANY), is_held.then_some(1));
         bench.pass(3 * SECOND);
-        let message = bench.condition()["message"].as_str().unwrap_or_default();
+        let condition = bench.condition();
+        let message = condition["message"].as_str().unwrap_or_default();
         assert_eq!(message.contains(" 3 of 5 "), is_held, "{message}");
     }
 }

@@ -401,6 +401,7 @@ fn settings() -> Settings {
         }),
         filter: Rc::default(),
         status_interval: SECOND,
+        sync_target_name: "edge".to_owned(),
         heartbeat: Some(Duration::from_secs(60)),
         clock: || "2026-01-01T00:00:00Z".to_owned(),
         delete_limits: Limits { most: 2, grace: GRACE },

@@ -192,8 +192,8 @@ fn vanished() -> Bench {
     bench
 }
 
-fn message(bench: &Bench) -> &str {
-    bench.condition()["message"].as_str().unwrap_or_default()
+fn message(bench: &Bench) -> String {
+    bench.condition()["message"].as_str().unwrap_or_default().to_owned()
 }
 
 #[test]

@@ -7,8 +7,8 @@ use kube_lite::discovery::{Served, ServedResource};
 
 use super::*;
 use crate::model::effect::{
-    Answers, ConfigHeartbeat, DiscoveryRequest, HeartbeatRequest, HeartbeatResult, Kept, Names, TypeDefinitionAnswers,
-    parse_record,
+    Answers, ConfigHeartbeat, DiscoveryRequest, HeartbeatRequest, HeartbeatResult, Kept, Names, StatusesToWrite,
+    StatusesWritten, TypeDefinitionAnswers, parse_record,
 };
 use crate::sync::definition::{Hub, TypeDefinition, Withdrawal};
 
@@ -184,8 +184,6 @@ impl World {
     }
 
     fn heartbeat_ended(&mut self, beat: HeartbeatRequest, error: Option<&Error>) -> HeartbeatResult {
-        let body: Value = serde_json::from_slice(&beat.body).expect("it is an object");
-        self.conditions.push(body["status"]["conditions"][0].clone());
         self.kept_before = beat.configs.iter().filter(|config| config.is_kept).count();
         let result = |name: &str| match error {
             Some(error) => Err(error.clone()),
@@ -208,6 +206,26 @@ impl World {
                 })
                 .collect(),
         }
+    }
+}
+
+impl World {
+    /// The hub has them, without a new version: nothing else is to happen for it.
+    fn statuses_written(&mut self, statuses: StatusesToWrite) -> StatusesWritten {
+        let configs = statuses.configs.into_iter();
+        let written = configs.map(|(kind, name, body)| {
+            let body: Value = serde_json::from_slice(&body).expect("it is an object");
+            let conditions = body["status"]["conditions"].as_array().into_iter().flatten();
+            let held = conditions.filter(|condition| condition["type"] == "DeletesHeld");
+            self.conditions.extend(held.cloned());
+            let meta = Meta {
+                name: name.clone(),
+                resource_version: "1".to_owned(),
+                ..Meta::default()
+            };
+            (kind, name, Ok(meta))
+        });
+        written.collect()
     }
 }
 
@@ -246,7 +264,9 @@ impl Bench {
     fn answer(&mut self, request: Request) -> Answer {
         let word = word(&request);
         let error = self.world.fails.get(&word).cloned();
-        self.log.push(word);
+        if !matches!(request, Request::Statuses(_)) {
+            self.log.push(word);
+        }
         let or_fails = |error: Option<Error>| error.map_or(Ok(()), Err);
         match request {
             Request::Discover(side, questions) => {
@@ -268,6 +288,7 @@ impl Bench {
                 Answer::Identified(side, or_fails(error).map(|()| uid))
             }
             Request::Heartbeat(beat) => Answer::Heartbeat(self.world.heartbeat_ended(beat, error.as_ref())),
+            Request::Statuses(statuses) => Answer::Statuses(self.world.statuses_written(statuses)),
             Request::Define(types, _) => {
                 let answers = types.into_iter().map(|of| {
                     let result = or_fails(error.clone()).map(|()| self.world.definition.clone());
@@ -393,14 +414,22 @@ impl Bench {
         self.config_says(&config);
     }
 
-    /// The last condition about holds on the configs.
-    pub(super) fn condition(&self) -> &Value {
-        self.world.conditions.last().expect("there was a heartbeat")
+    /// The condition about holds, as it is written to the configs within seconds.
+    pub(super) fn condition(&self) -> Value {
+        let condition = self.model.hold_condition();
+        let status = if condition.held { "True" } else { "False" };
+        json!({"status": status, "reason": condition.reason, "message": condition.message})
+    }
+
+    /// The last one that was written.
+    pub(super) fn written_condition(&self) -> &Value {
+        self.world.conditions.last().expect("it was written")
     }
 
     /// The token that confirms what is held, as people read it.
     pub(super) fn token(&self) -> String {
-        let message = self.condition()["message"].as_str().unwrap_or_default();
+        let condition = self.condition();
+        let message = condition["message"].as_str().unwrap_or_default();
         let (_, token) = message.split_once("confirm-deletes=").expect("something is held");
         token.chars().take_while(char::is_ascii_alphanumeric).collect()
     }
@@ -421,6 +450,7 @@ fn word(request: &Request) -> String {
         Request::WriteRecord(..) => "write the record".to_owned(),
         Request::Identify(side, _) => format!("ask the {side} who it is"),
         Request::Heartbeat(beat) => format!("heartbeat on {}", beat.configs.len()),
+        Request::Statuses(statuses) => format!("statuses of {}", statuses.configs.len()),
         Request::Define(..) => "ask what defines types".to_owned(),
         Request::Verify(..) | Request::VerifyConfigs(..) => "ask whether a type is withdrawn".to_owned(),
         Request::SearchForLeft(..) => "search for what is left".to_owned(),

@@ -19,9 +19,25 @@ pub(super) struct OfGroup<'a> {
     configs: BTreeSet<&'a str>,
     /// The selection of cluster-scoped types, and of namespaced ones, once it is needed.
     layers: [Option<Rc<Layer>>; 2],
+    /// The same of the entries of one config.
+    of_config: BTreeMap<(&'a str, bool), Rc<Layer>>,
 }
 
-impl OfGroup<'_> {
+impl<'a> OfGroup<'a> {
+    /// What the entries of one config select.
+    pub(super) fn layer_of(&mut self, config: &'a str, namespaced: bool, own: Option<&str>) -> Rc<Layer> {
+        let entries = self.entries.iter();
+        let layer = self.of_config.entry((config, namespaced)).or_insert_with(|| {
+            let mut layer = Layer::sparing(own);
+            for entry in entries.filter(|entry| &*entry.place.config == config) {
+                steps::one();
+                let _ = add(&mut layer, &entry.objects, namespaced);
+            }
+            Rc::new(layer)
+        });
+        Rc::clone(layer)
+    }
+
     pub(super) fn layer(&mut self, namespaced: bool, own: Option<&str>, tells_named: bool) -> Rc<Layer> {
         let entries = &self.entries;
         let layer = self.layers[usize::from(namespaced)].get_or_insert_with(|| {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use super::of_configs::OfConfigs;
 use super::{Draft, Resolver, add, key, nothing_of};
 use crate::plan::naming::Naming;
 use crate::plan::planned::Pair;
@@ -128,6 +129,7 @@ impl<'a> Resolver<'a> {
             gone_at_origin: false,
             copy,
             selector: nothing_of([&origin.resource, &copy.resource], own, tells),
+            of_configs: OfConfigs::default(),
             has_all_of_group: false,
             naming: Rc::new(Naming::of_pair()),
             places: Vec::new(),
@@ -187,6 +189,7 @@ impl<'a> Resolver<'a> {
         }
         for (_, draft) in self.drafts.iter_mut().filter(|(pair, _)| pair.hub == pair.edge) {
             draft.selector.rename(&draft.naming);
+            draft.of_configs.rename(&draft.naming);
         }
     }
 }

@@ -8,6 +8,7 @@ use kube_lite::discovery::ServedResource;
 use kube_lite::{ResourceType, may_be_a_crd, qualified};
 
 use super::lookup::Lookup;
+use super::of_configs::OfConfigs;
 use super::{Draft, Resolver, key};
 use crate::plan::naming::Naming;
 use crate::plan::planned::{Absence, CopiesOf, Pair, Selects};
@@ -188,6 +189,7 @@ impl<'a> Resolver<'a> {
                 gone_at_origin,
                 copy,
                 selector: Selector::default(),
+                of_configs: OfConfigs::default(),
                 has_all_of_group: false,
                 naming,
                 places,

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use kube_lite::Error;
 use kube_lite::fields::no_object;
+use kube_lite::may_be_a_crd;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -42,9 +43,11 @@ pub(crate) fn retain_unset(paths: &mut Vec<Path>, origin: &[u8], api_version: &s
     let has_set = |one: &Owner, path: &Path| {
         one.owns_within(path) && !(one.notes_what_is_wanted() && note.as_ref().is_some_and(|note| !gives(note, path)))
     };
+    // What the schema of a custom type has as the default is not known: a number may be that.
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
     let was_scaled = |path: &Path| {
         let keys: Vec<&str> = path.iter().map(String::as_str).collect();
-        matches!(found_at(&whole, path), Ok(Some(value)) if hub.was_scaled(&keys, value))
+        !may_be_a_crd(group) && matches!(found_at(&whole, path), Ok(Some(value)) if hub.was_scaled(&keys, value))
     };
     paths.retain(|path| !was_scaled(path) && !setters().any(|one| has_set(one, path)));
     Ok(())
@@ -146,18 +149,22 @@ mod tests {
 
     #[test]
     fn a_number_of_replicas_that_is_no_default_was_set_by_scaling() {
-        let owners = json!([owner("argocd", "Apply", &json!({"f:spec": {"f:size": {}}}))]);
-        for (field, number, is_left_out) in [
-            ("replicas", 1, true),
-            ("replicas", 0, false),
-            ("replicas", 7, false),
-            ("size", 1, false),
-            ("more", 7, true),
+        let mut owners = json!([owner("argocd", "Apply", &json!({"f:spec": {"f:size": {}}}))]);
+        for (api_version, field, number, is_left_out) in [
+            ("apps/v1", "replicas", 1, true),
+            ("apps/v1", "replicas", 0, false),
+            ("apps/v1", "replicas", 7, false),
+            ("v1", "replicas", 7, false),
+            ("apps/v1", "size", 1, false),
+            ("apps/v1", "more", 7, true),
+            // Its default may be any number.
+            ("example.org/v1", "replicas", 7, true),
         ] {
+            owners[0]["apiVersion"] = json!(api_version);
             let origin = json!({"metadata": {"name": "a", "managedFields": owners}, "spec": {field: number}});
             let mut paths = vec![vec!["f:spec".to_owned(), format!("f:{field}")]];
-            retain_unset(&mut paths, origin.to_string().as_bytes(), "example.org/v1").unwrap();
-            assert_eq!(!paths.is_empty(), is_left_out, "{field}: {number}");
+            retain_unset(&mut paths, origin.to_string().as_bytes(), api_version).unwrap();
+            assert_eq!(!paths.is_empty(), is_left_out, "{api_version} {field}: {number}");
         }
     }
 

@@ -290,6 +290,17 @@ impl<K: QueueKey> Queue<K> {
     /// Takes the next key that is ready, up to class `last`, with its payload: of those of the first class one of the lowest
     /// `rank`. The caller gives it back with [`Queue::done`].
     pub fn take(&mut self, now: Instant, last: Class, rank: impl Fn(&K) -> usize) -> Option<(K, Option<K::Payload>)> {
+        self.take_at(now, last, rank, |_| true)
+    }
+
+    /// The same of the keys that need no side that is busy: those for which `may` is false.
+    pub fn take_at(
+        &mut self,
+        now: Instant,
+        last: Class,
+        rank: impl Fn(&K) -> usize,
+        may: impl Fn(K::Side) -> bool,
+    ) -> Option<(K, Option<K::Payload>)> {
         self.taken_at = Some(now);
         self.wake(now);
         let whose = if self.news_in_a_row < NEWS_PER_RETRY {
@@ -300,8 +311,12 @@ impl<K: QueueKey> Queue<K> {
         let place = [Gate::Probe(2), Gate::Probe(1), Gate::Open]
             .into_iter()
             .find_map(|gate| {
-                self.ready
-                    .first(last, whose, |needs| self.gates.gate(needs, now) == gate, &rank)
+                self.ready.first(
+                    last,
+                    whose,
+                    |needs| self.gates.gate(needs, now) == gate && needs.all(&may),
+                    &rank,
+                )
             })?;
         self.news_in_a_row = match place.turn {
             Turn::News => self.news_in_a_row.saturating_add(1),

@@ -47,6 +47,10 @@ impl<S: Copy + Ord> Sides<S> {
         self.0.contains(&Some(side))
     }
 
+    pub(super) fn all(self, which: impl Fn(S) -> bool) -> bool {
+        self.iter().all(which)
+    }
+
     fn iter(self) -> impl Iterator<Item = S> {
         self.0.into_iter().flatten()
     }

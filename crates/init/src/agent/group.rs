@@ -5,44 +5,17 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use driver::queue::{Class, Done, Queue};
+use driver::share;
 use tokio::time::Instant;
 
 use super::finished::{Finished, Past};
+use super::waits::{RETRIES, WAITS};
 use crate::fill::Made;
 use crate::kinds::InitTarget;
 use crate::sides::{Key, Side};
 
 /// How many workspaces of one type are worked on at once.
 const AT_ONCE: usize = 4;
-/// The waits before what is missing is searched for once more. Mostly it is a kind that was defined just now, which takes kcp
-/// some seconds, and somebody waits for the workspace: they grow by a half, so that the last one adds a third to the time.
-const WAITS: Waits = Waits {
-    first: Duration::from_millis(500),
-    growth: 1.5,
-    longest: Duration::from_secs(5),
-};
-/// The waits after failures.
-const RETRIES: Waits = Waits {
-    first: Duration::from_millis(5),
-    growth: 2.0,
-    longest: Duration::from_secs(60),
-};
-
-/// Waits that grow.
-struct Waits {
-    first: Duration,
-    growth: f64,
-    longest: Duration,
-}
-
-impl Waits {
-    /// The wait after so many in a row.
-    fn after(&self, times: u32) -> Duration {
-        // No more than that is needed to reach the longest.
-        let growth = self.growth.powf(f64::from(times.saturating_sub(1).min(20)));
-        self.first.mul_f64(growth).min(self.longest)
-    }
-}
 
 /// A workspace that is known.
 #[derive(Debug)]
@@ -294,7 +267,12 @@ impl Group {
             .refill(now, |side, from| waiting_of(shards, side, from.as_ref()))
         {}
         loop {
-            let (key, _) = self.queue.take(now, Class::Last, |_| 0)?;
+            let (taken, sides) = (&self.taken, self.shards.values().map(|shard| shard.side));
+            let may = |side| {
+                let running = |side: &Side| taken.keys().filter(|key| key.shard == *side).count();
+                share::may_begin(&side, sides.clone(), AT_ONCE, AT_ONCE - taken.len(), running)
+            };
+            let (key, _) = self.queue.take_at(now, Class::Last, |_| 0, may)?;
             let workspace = self.workspace(&key).filter(|workspace| workspace.waits());
             if let Some(workspace) = workspace {
                 let (version, is_again) = (workspace.shown.version, workspace.returns > 0);

@@ -17,19 +17,14 @@ use crate::sides::{Key, Side};
 
 impl Agent {
     pub(super) fn reported(&mut self, feed: Feed, event: SourceEvent) {
-        match &event {
-            SourceEvent::Down(error) => {
-                if let Some(subject) = self.subject(feed) {
-                    let place = self.place_of(feed);
-                    self.report.is_unreadable(&subject, error, &place, self.now);
-                }
+        if let SourceEvent::Down(_) | SourceEvent::Up = event
+            && let Some(subject) = self.subject(feed)
+        {
+            let place = self.place_of(feed);
+            match &event {
+                SourceEvent::Down(error) => self.report.is_unreadable(&subject, error, &place, self.now),
+                _ => self.report.is_readable(&subject, &place.address, self.now),
             }
-            SourceEvent::Up => {
-                if let Some(subject) = self.subject(feed) {
-                    self.report.is_readable(&subject, self.now);
-                }
-            }
-            _ => {}
         }
         match feed {
             Feed::Targets => self.of_targets(event),

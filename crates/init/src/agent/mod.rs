@@ -19,6 +19,7 @@ mod report;
 mod serving;
 mod status;
 mod targets;
+mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;

@@ -101,7 +101,12 @@ impl Report {
             Subject::Targets | Subject::Templates | Subject::Workspace(_) => "",
         };
         if !reason.is_empty() {
-            let (target, words) = (None, error.to_string());
+            // There may be several shards.
+            let words = match subject {
+                Subject::Clusters(..) => format!("{}: {error}", server_of(&place.address)),
+                _ => error.to_string(),
+            };
+            let target = None;
             self.said.insert(subject.clone(), Said { target, reason, words });
         }
         // All that is read at a server fails with it.
@@ -110,18 +115,12 @@ impl Report {
         if self.failures.fails(subject, kind(error), shared, now).is_none() {
             return;
         }
-        let what = match subject {
-            Subject::Targets => "InitTargets",
-            Subject::Templates => "InitTemplates",
-            Subject::Type(_) => "WorkspaceType",
-            Subject::Clusters(..) | Subject::Workspace(_) => "workspaces that wait",
-        };
         let advice = advice(subject, error, place);
         log_line!(
             Warn,
             WatchFailed,
             "cannot be read, will try again",
-            what = what,
+            what = what(subject),
             name = named(subject),
             server = place.address,
             error = error,
@@ -129,11 +128,18 @@ impl Report {
         );
     }
 
-    /// It can be read.
-    pub(super) fn is_readable(&mut self, subject: &Subject, now: Instant) {
+    /// It can be read, at this server.
+    pub(super) fn is_readable(&mut self, subject: &Subject, server: &str, now: Instant) {
         self.said.remove(subject);
         if self.failures.ends(subject, now).is_some_and(|ended| ended.is_logged) {
-            log_line!(Info, Recovered, "can be read again", name = named(subject));
+            log_line!(
+                Info,
+                Recovered,
+                "can be read again",
+                what = what(subject),
+                name = named(subject),
+                server = server
+            );
         }
     }
 
@@ -147,7 +153,7 @@ impl Report {
                 NO_INITIALIZER,
                 "set it: without it, workspaces of the type do not wait for anybody",
             ),
-            Known::Type(_) => return self.is_readable(&subject, now),
+            Known::Type(_) => return self.is_readable(&subject, "", now),
         };
         if self.failures.fails(&subject, kind_of_words(words), None, now).is_some() {
             log_line!(
@@ -323,6 +329,16 @@ const TYPE_RULE: &str = "allow the agent's user, in the workspace of the type, a
                          workspacetypes of tenancy.kcp.io; a grant counts within some seconds";
 const CRDS: &str = "apply the CRDs of manifests/init in the config workspace, and check --config-workspace";
 
+/// What is read of a subject, for people.
+fn what(subject: &Subject) -> &'static str {
+    match subject {
+        Subject::Targets => "InitTargets",
+        Subject::Templates => "InitTemplates",
+        Subject::Type(_) => "WorkspaceType",
+        Subject::Clusters(..) | Subject::Workspace(_) => "workspaces that wait",
+    }
+}
+
 /// The name of a subject, for people.
 fn named(subject: &Subject) -> String {
     match subject {
@@ -330,5 +346,25 @@ fn named(subject: &Subject) -> String {
         Subject::Type(TypeName { workspace, name }) => format!("{workspace}:{name}"),
         Subject::Clusters(initializer, _) => initializer.to_string(),
         Subject::Workspace(key) => key.cluster.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_says_which_shard_cannot_be_read() {
+        let (mut report, now) = (Report::default(), Instant::now());
+        let place = Place {
+            address: "https://s2:6443/services/initializingworkspaces/root:dev".into(),
+            ..Place::default()
+        };
+        let subject = Subject::Clusters("root:dev".into(), 1);
+        report.is_unreadable(&subject, &Error::Unreachable("refused".into()), &place, now);
+        let said = report.said(&subject).expect("it fails");
+        assert_eq!(said.words, "https://s2:6443: refused");
+        report.is_readable(&subject, &place.address, now);
+        assert_eq!(report.said(&subject), None);
     }
 }

@@ -244,6 +244,18 @@ fn nobody_is_let_go_with_less_than_what_is_wanted_by_then() {
 }
 
 #[test]
+fn a_shard_that_answers_nothing_keeps_no_other_one_waiting() {
+    let mut bench = Bench::new();
+    bench.lists(Feed::Targets, &[target("a", "root", "t")]);
+    bench.lists(Feed::Type(0), &[workspace_type("root", &["https://s1", "https://s2"])]);
+    let many = ["w1", "w2", "w3", "w4", "w5"].map(|id| logical_cluster(id, 1));
+    bench.lists(Feed::Clusters(1), &many);
+    assert_eq!(bench.filling().len(), 3);
+    bench.lists(Feed::Clusters(0), &[logical_cluster("v", 1)]);
+    assert_eq!(bench.filling(), [filled("v", &["a"])]);
+}
+
+#[test]
 fn a_type_by_its_path_and_by_its_id_is_one() {
     let mut bench = Bench::new();
     let targets = [target("b", "root:org", "t"), target("a", "2abc", "t")];

@@ -133,6 +133,11 @@ impl Trouble {
 
     /// What several workspaces may have in common: all but the workspace.
     pub(crate) fn shared(&self) -> Option<String> {
+        if let Why::Refused(error) | Why::Template(_, error) | Why::Kept(error) = &self.why
+            && error.is_unauthorized()
+        {
+            return Some(error.to_string());
+        }
         let source = self.source?;
         let target = self.target.as_ref()?;
         let is_of_all = matches!(self.why, Why::Source(_) | Why::Template(..) | Why::NoName);
@@ -156,6 +161,7 @@ fn about(error: &Error) -> String {
         );
     }
     let text = match error.status().map_or(0, |status| status.code) {
+        401 if error.is_unauthorized() => "renew the token or certificate of the agent in its kubeconfig, if it lasts",
         403 if error.is_denial() => {
             "the named webhook refuses it: change the object in the template, or the webhook's rules"
         }
@@ -217,6 +223,19 @@ mod tests {
 
     fn refused(code: u16, body: &str) -> Why {
         Why::Refused(Error::from_answer(code, None, body.as_bytes()))
+    }
+
+    #[test]
+    fn credentials_that_are_not_accepted_are_one_failure_of_all_workspaces() {
+        let status = || kube_lite::ApiStatus {
+            code: 401,
+            ..kube_lite::ApiStatus::default()
+        };
+        let why = || Why::Refused(Error::Unauthorized(Box::new(status())));
+        let [one, other] = ["Namespace//a", "Namespace//b"].map(|object| Trouble::of_object(object.to_owned(), why()));
+        assert!(one.shared().is_some() && one.shared() == other.shared());
+        assert!(one.advice().contains("token"), "{}", one.advice());
+        assert_eq!(Trouble::of_object(String::new(), refused(403, "no")).shared(), None);
     }
 
     #[test]

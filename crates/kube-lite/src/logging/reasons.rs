@@ -218,6 +218,10 @@ reasons! {
     /// A token on a config confirms no deletes that are held. To do: use a token in `advice`, or remove the
     /// annotation.
     ConfirmationUnknown,
+    /// What is synced and what fails cannot be written to the status of a config. To do: see `advice`.
+    ConfigStatusFailed,
+    /// The hub stores the heartbeat of configs alone. To do: apply the CRDs of this version to the hub.
+    ConfigStatusNotKept,
     /// The heartbeat on a config cannot be written. To do: see `advice`.
     HeartbeatFailed,
     /// The hub has accepted the heartbeat and not stored it. To do: apply the CRDs of this version to the hub.

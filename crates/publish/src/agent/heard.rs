@@ -23,17 +23,12 @@ use crate::turn::{AtHand, Copied};
 
 impl Agent {
     pub(super) fn reported(&mut self, feed: Feed, event: SourceEvent) {
-        match &event {
-            SourceEvent::Down(error) => {
-                let place = self.place_of(driver::Feed::side(feed));
-                let name = self.named(feed);
-                self.report.is_unreadable(feed, &name, error, &place, self.now);
+        if let SourceEvent::Down(_) | SourceEvent::Up = event {
+            let (name, place) = (self.named(feed), self.place_of(driver::Feed::side(feed)));
+            match &event {
+                SourceEvent::Down(error) => self.report.is_unreadable(feed, &name, error, &place, self.now),
+                _ => self.report.is_readable(feed, &name, &place, self.now),
             }
-            SourceEvent::Up => {
-                let name = self.named(feed);
-                self.report.is_readable(feed, &name, self.now);
-            }
-            _ => {}
         }
         match feed {
             Feed::Published => self.of_published(event),
@@ -126,12 +121,13 @@ impl Agent {
 
     /// These are the virtual workspaces from now on.
     fn shards_are(&mut self, urls: &BTreeSet<Rc<str>>) {
-        let (over, new) = self.shards.are(urls);
-        for number in over {
+        let [over, new] = self.shards.are(urls);
+        for (number, url) in over {
             let side = Side::Shard(number);
             self.leave(|_, shard, _| shard == side);
+            self.end_feeds(|feed| driver::Feed::side(feed) == side);
             self.outbox.close(side);
-            self.report.shard_ends(number, self.now);
+            report::shard_ends(&url);
         }
         for (number, url) in new {
             report::shard_begins(&url);
@@ -311,9 +307,12 @@ impl Agent {
         let (Some(known), Ok(meta)) = (self.published.route(route), <Meta>::parse_at(workspaces, object)) else {
             return;
         };
-        let due = match watched::leads_to(known, rule, object) {
+        let due = match watched::leads_to(known, rule, &meta, object) {
             LeadsTo::Nobody => return,
-            LeadsTo::Meant => self.objects.meant(route, rule, shard.map(|_| &*meta.workspace)),
+            LeadsTo::Meant(namespace) => {
+                let workspace = shard.map(|_| &*meta.workspace);
+                self.objects.meant(route, rule, workspace, namespace.as_deref())
+            }
             LeadsTo::Owners(names) => {
                 let at = |of: &ResourceType| if of.namespaced { &*meta.namespace } else { "" };
                 let of = |name: String| {

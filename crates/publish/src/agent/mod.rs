@@ -32,6 +32,7 @@ use driver::outbox::Outbox;
 use driver::page;
 use driver::queue::{Class, Done, Payload as _, Queue, QueueKey as _};
 use driver::serve::HealthQuery;
+use driver::share;
 use driver::source::{Reading, Style};
 use kube_lite::{ResourceType, Standing};
 use tokio::time::Instant;
@@ -112,8 +113,9 @@ pub(crate) struct Agent {
     uses: Uses,
     namespaces: Namespaces,
     queue: Queue<Key>,
-    /// How much is done at once, in each workspace.
+    /// How much is done at once, in each workspace and at each shard.
     at_once: BTreeMap<Option<u32>, usize>,
+    at_shards: BTreeMap<Side, usize>,
     taken: usize,
     /// What is published as what, as long as that is under way.
     publishing: BTreeMap<Rc<str>, Rc<PublishedResource>>,
@@ -139,6 +141,7 @@ impl Agent {
             namespaces: Namespaces::default(),
             queue: Queue::new(CAPACITY),
             at_once: BTreeMap::new(),
+            at_shards: BTreeMap::new(),
             taken: 0,
             publishing: BTreeMap::new(),
             workspaces: BTreeMap::new(),
@@ -278,12 +281,9 @@ impl Agent {
 
     /// Something that was worked on is done.
     fn is_done(&mut self, key: &Key, done: Done<Side>) {
-        let workspace = key.lot();
-        if let Some(running) = self.at_once.get_mut(&workspace) {
-            *running -= 1;
-            if *running == 0 {
-                self.at_once.remove(&workspace);
-            }
+        one_less(&mut self.at_once, &key.lot());
+        if let Key::Object(primary) = key {
+            one_less(&mut self.at_shards, &primary.shard());
         }
         self.taken -= 1;
         let jitter = self.random.f64();
@@ -357,10 +357,19 @@ impl Agent {
             };
             keys.into_iter().map(|key| (key, Class::Normal)).collect::<Vec<_>>()
         }) {}
-        let at_once = &self.at_once;
+        let (at_once, at_shards) = (&self.at_once, &self.at_shards);
         let rank = |key: &Key| at_once.get(&key.lot()).copied().unwrap_or_default();
-        let taken = self.queue.take(self.now, Class::Last, rank)?;
+        let (shards, free) = (self.shards.numbers().map(Side::Shard), AT_ONCE - self.taken);
+        // A shard that answers nothing keeps what is done there until it counts as down.
+        let may = |side| {
+            let running = |shard: &Side| at_shards.get(shard).copied().unwrap_or_default();
+            !matches!(side, Side::Shard(_)) || share::may_begin(&side, shards.clone(), AT_ONCE, free, running)
+        };
+        let taken = self.queue.take_at(self.now, Class::Last, rank, may)?;
         *self.at_once.entry(taken.0.lot()).or_default() += 1;
+        if let Key::Object(primary) = &taken.0 {
+            *self.at_shards.entry(primary.shard()).or_default() += 1;
+        }
         self.taken += 1;
         Some(taken)
     }
@@ -434,3 +443,15 @@ impl Agent {
         }
     }
 }
+
+fn one_less<K: Ord>(counts: &mut BTreeMap<K, usize>, of: &K) {
+    if let Some(count) = counts.get_mut(of) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(of);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -160,11 +160,22 @@ impl Objects {
     }
 
     /// All primaries that a rule by selector means: by their own labels those of a workspace, or by the labels of copies.
-    pub(super) fn meant(&self, route: u32, rule: Rule, workspace: Option<&str>) -> Vec<Primary> {
+    /// Only those that are in this namespace, or their copies, if one is given.
+    pub(super) fn meant(
+        &self,
+        route: u32,
+        rule: Rule,
+        workspace: Option<&str>,
+        namespace: Option<&str>,
+    ) -> Vec<Primary> {
         let all = self.0.iter().filter_map(|((other, name), known)| {
             let shown = known.primary.as_ref().filter(|_| *other == route)?;
-            let meant = workspace.map_or(known.meant, |_| shown.meant);
-            let is_here = workspace.is_none_or(|workspace| name.workspace() == workspace);
+            let (meant, at) = match workspace {
+                Some(_) => (shown.meant, Some(name)),
+                None => (known.meant, known.copy.as_ref().map(|copy| &copy.name)),
+            };
+            let is_here = workspace.is_none_or(|workspace| name.workspace() == workspace)
+                && namespace.is_none_or(|namespace| at.is_some_and(|at| at.namespace() == namespace));
             (is_here && is_meant(meant, rule)).then(|| primary(route, name, shown))
         });
         all.collect()

@@ -148,10 +148,21 @@ fn those_that_a_rule_means_are_found_by_the_labels_of_either_side() {
     objects.is_there(&api, seen(0b10));
     objects.is_there(&elsewhere, seen(0b01));
     objects.copy_is_there(1, &api.name, copy(1), 0b100);
-    assert_eq!(objects.meant(1, 0, Some("c1")), std::slice::from_ref(&web));
-    assert_eq!(objects.meant(1, 1, Some("c1")), std::slice::from_ref(&api));
-    assert_eq!(objects.meant(1, 2, None), std::slice::from_ref(&api));
-    assert_eq!(objects.meant(2, 0, Some("c1")), []);
+    for (route, rule, workspace, namespace, expected) in [
+        (1, 0, Some("c1"), None, Some(&web)),
+        (1, 1, Some("c1"), None, Some(&api)),
+        (1, 1, Some("c1"), Some("shop"), Some(&api)),
+        (1, 1, Some("c1"), Some("c1"), None),
+        (1, 2, None, None, Some(&api)),
+        // The namespace of the copy.
+        (1, 2, None, Some("c1"), Some(&api)),
+        (1, 2, None, Some("shop"), None),
+        (2, 0, Some("c1"), None, None),
+    ] {
+        let found = objects.meant(route, rule, workspace, namespace);
+        let expected: Vec<Primary> = expected.into_iter().cloned().collect();
+        assert_eq!(found, expected, "{route} {rule} {workspace:?} {namespace:?}");
+    }
     assert_eq!(objects.primary(1, &web.name), Some(web));
     assert_eq!(
         objects.primary(1, &ObjectName::in_workspace("c1", "shop", "none")),

@@ -113,10 +113,16 @@ impl Report {
     }
 
     /// It can be read.
-    pub(super) fn is_readable(&mut self, feed: Feed, name: &str, now: Instant) {
+    pub(super) fn is_readable(&mut self, feed: Feed, name: &str, place: &Place, now: Instant) {
         let subject = Subject::Feed(feed);
         if self.failures.ends(&subject, now).is_some_and(|ended| ended.is_logged) {
-            log_line!(Info, Recovered, "can be read again", name = name);
+            log_line!(
+                Info,
+                Recovered,
+                "can be read again",
+                name = name,
+                server = place.address
+            );
         }
     }
 
@@ -128,6 +134,7 @@ impl Report {
             words: misfit.words.clone(),
             advice: "correct it; it is tried at once then",
             is_refused: false,
+            shared: None,
         };
         let subject = Subject::Published(Rc::clone(&misfit.name));
         self.published_fails(&subject, &misfit.name, &misfit.uid, &trouble, now)
@@ -236,7 +243,7 @@ impl Report {
     ) -> Option<Record> {
         let kind = kind_of_words(&format!("{} {}", trouble.object, trouble.words));
         self.failures
-            .fails(&Subject::Object(primary.clone()), kind, None, now)?;
+            .fails(&Subject::Object(primary.clone()), kind, trouble.shared, now)?;
         log_line!(
             Warn,
             ObjectFailed,
@@ -293,19 +300,6 @@ impl Report {
         }
     }
 
-    pub(super) fn shard_ends(&mut self, number: u32, now: Instant) {
-        let of_shard = [Subject::Feed(Feed::Bindings(number))];
-        for subject in of_shard {
-            self.failures.clear(&subject, now);
-        }
-        log_line!(
-            Info,
-            ShardLeft,
-            "a shard is not one of the export any more",
-            shard = number
-        );
-    }
-
     /// Something is there no longer, or is finished.
     pub(super) fn is_over(&mut self, subject: &Subject, now: Instant) {
         self.failures.clear(subject, now);
@@ -339,6 +333,15 @@ pub(super) fn is_unbound(workspace: &str) {
 
 pub(super) fn shard_begins(url: &str) {
     log_line!(Info, ShardServed, "the objects of a shard are synced", server = url);
+}
+
+pub(super) fn shard_ends(url: &str) {
+    log_line!(
+        Info,
+        ShardLeft,
+        "a shard is not one of the export any more",
+        server = url
+    );
 }
 
 pub(super) fn is_unrecorded(error: &Error) {

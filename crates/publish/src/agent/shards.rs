@@ -34,10 +34,10 @@ pub(super) struct Shards {
 }
 
 impl Shards {
-    /// These URLs are those of the export from now on. Gives the numbers that end, and those that begin with their URLs.
-    pub(super) fn are(&mut self, urls: &BTreeSet<Rc<str>>) -> (Vec<u32>, Vec<(u32, Rc<str>)>) {
+    /// These URLs are those of the export from now on. Gives those that end, and those that begin, with their numbers.
+    pub(super) fn are(&mut self, urls: &BTreeSet<Rc<str>>) -> [Vec<(u32, Rc<str>)>; 2] {
         let over = self.by_url.iter().filter(|(url, _)| !urls.contains(*url));
-        let over = over.map(|(_, shard)| shard.number).collect();
+        let over = over.map(|(url, shard)| (shard.number, Rc::clone(url))).collect();
         self.by_url.retain(|url, _| urls.contains(url));
         let mut new = Vec::new();
         for url in urls {
@@ -55,23 +55,23 @@ impl Shards {
             self.by_url.insert(Rc::clone(url), shard);
             new.push((number, Rc::clone(url)));
         }
-        (over, new)
+        [over, new]
     }
 
     /// The numbers of all of them.
-    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> + Clone {
         self.by_url.values().map(|shard| shard.number)
     }
 
-    /// How many workspaces have bound the export; `None` as long as that is not known.
+    /// How many workspaces are known to have bound the export; `None` if none is, and a shard has not answered yet.
     pub(super) fn bound(&self) -> Option<usize> {
         let all = self.by_url.values();
-        if !all.clone().all(|shard| shard.are_read) {
-            return None;
-        }
-        let ready = all.flat_map(|shard| shard.bindings.iter().filter(|(_, is_ready)| **is_ready));
+        let ready = all
+            .clone()
+            .flat_map(|shard| shard.bindings.iter().filter(|(_, is_ready)| **is_ready));
         let workspaces: BTreeSet<&Rc<str>> = ready.map(|((workspace, _), _)| workspace).collect();
-        Some(workspaces.len())
+        let is_known = !workspaces.is_empty() || all.clone().all(|shard| shard.are_read);
+        is_known.then_some(workspaces.len())
     }
 
     fn shard(&mut self, number: u32) -> Option<&mut Shard> {
@@ -159,11 +159,25 @@ mod tests {
     fn urls_that_stay_keep_their_numbers() {
         let mut shards = Shards::default();
         let urls = |all: &[&str]| all.iter().map(|url| Rc::from(*url)).collect::<BTreeSet<Rc<str>>>();
-        assert_eq!(shards.are(&urls(&["a", "b"])).1.len(), 2);
-        let (over, new) = shards.are(&urls(&["b", "c"]));
-        assert_eq!((over, new), (vec![0], vec![(2, "c".into())]));
+        assert_eq!(shards.are(&urls(&["a", "b"]))[1].len(), 2);
+        let change = shards.are(&urls(&["b", "c"]));
+        assert_eq!(change, [vec![(0, "a".into())], vec![(2, "c".into())]]);
         assert_eq!(shards.numbers().collect::<Vec<_>>(), [1, 2]);
         assert_eq!(shards.bound(), None);
+    }
+
+    #[test]
+    fn who_has_bound_at_one_shard_counts_while_another_does_not_answer() {
+        let mut shards = Shards::default();
+        shards.are(&BTreeSet::from(["a".into(), "b".into()]));
+        shards.begins(0);
+        shards.is_complete(0);
+        assert_eq!(shards.bound(), None);
+        shards.is_there(0, &binding("c1", "one", true));
+        assert_eq!(shards.bound(), Some(1));
+        shards.is_gone(0, &binding("c1", "one", true));
+        shards.is_complete(1);
+        assert_eq!(shards.bound(), Some(0));
     }
 
     #[test]

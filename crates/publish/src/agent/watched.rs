@@ -5,9 +5,11 @@
 use std::collections::BTreeMap;
 
 use kube_lite::ResourceType;
+use kube_lite::meta::Meta;
 use serde::Deserialize;
 
 use crate::kcp::parsed;
+use crate::keys;
 use crate::kinds::{Origin, Related, Watch};
 use crate::route::Route;
 
@@ -67,18 +69,25 @@ pub(super) enum LeadsTo {
     Nobody,
     /// To those with these names, in its namespace.
     Owners(Vec<String>),
-    /// To all that are meant by the rule; at a side with workspaces, to those in its own.
-    Meant,
+    /// To all that are meant by the rule; at a side with workspaces, to those in its own. Only to those in this namespace,
+    /// if there is one.
+    Meant(Option<String>),
 }
 
-/// To which primaries of a route an object leads that was seen by this rule.
-pub(super) fn leads_to(route: &Route, rule: Rule, object: &[u8]) -> LeadsTo {
-    let Some(related) = route.resource.related.get(usize::from(rule)) else {
+/// To which primaries of a route an object leads that was seen by this rule. Not to those that it cannot belong to: a
+/// cluster may have many other objects of its type, and each turn of a primary costs requests at both sides.
+pub(super) fn leads_to(route: &Route, rule: Rule, meta: &Meta, object: &[u8]) -> LeadsTo {
+    let related = route.resource.related.get(usize::from(rule));
+    // Each turn that changes something writes a state, of which no other primary has to know.
+    let Some(related) = related.filter(|_| !meta.labels.contains_key(keys::OBJECT_STATE)) else {
         return LeadsTo::Nobody;
     };
     match related.watch {
         None => LeadsTo::Nobody,
-        Some(Watch::BySelector(_)) => LeadsTo::Meant,
+        Some(Watch::BySelector(_)) => {
+            let is_beside = related.namespace.is_none() && !meta.namespace.is_empty();
+            LeadsTo::Meant(is_beside.then(|| meta.namespace.clone()))
+        }
         Some(Watch::ByOwner) => {
             let primary = match related.origin {
                 Origin::Kcp => route.remote(),
@@ -184,6 +193,7 @@ mod tests {
             object.to_string()
         };
         let both = || LeadsTo::Owners(vec!["web".to_owned(), "api".to_owned()]);
+        let meta = Meta::default();
         for (rule, object, expected) in [
             (0, owned("demo.example.org/v2", "Store"), both()),
             (1, owned("demo.example.org/v1", "Shop"), both()),
@@ -194,7 +204,8 @@ mod tests {
             (0, "no object".to_owned(), LeadsTo::Nobody),
             (7, owned("demo.example.org/v2", "Store"), LeadsTo::Nobody),
         ] {
-            assert_eq!(leads_to(&route, rule, object.as_bytes()), expected, "{rule} {object}");
+            let found = leads_to(&route, rule, &meta, object.as_bytes());
+            assert_eq!(found, expected, "{rule} {object}");
         }
     }
 
@@ -216,7 +227,30 @@ mod tests {
         assert_eq!(by(Origin::Kcp, &red), [0, 3]);
         assert_eq!(by(Origin::Service, &red), [1]);
         assert_eq!(by(Origin::Kcp, &BTreeMap::new()), [3]);
-        assert_eq!(leads_to(&route, 0, b"{}"), LeadsTo::Meant);
         assert!(is_meant(0, 64) && !is_meant(0, 63));
+    }
+
+    // Secrets of others on the same cluster kept an agent busy that had nothing to do.
+    #[test]
+    fn an_object_leads_only_to_primaries_that_it_can_belong_to() {
+        let select = json!({"bySelector": {}});
+        let mut elsewhere = related("b", "service", &select);
+        elsewhere["object"]["namespace"] = json!({"reference": {"path": "spec.space"}});
+        let route = route(&json!([related("a", "service", &select), elsewhere]));
+        let meta = |namespace: &str, label: &str| Meta {
+            namespace: namespace.to_owned(),
+            labels: [(label.to_owned(), "true".to_owned())].into(),
+            ..Meta::default()
+        };
+        for (rule, meta, expected) in [
+            (0, meta("shop", "x"), LeadsTo::Meant(Some("shop".to_owned()))),
+            // Its type has no namespaces.
+            (0, meta("", "x"), LeadsTo::Meant(None)),
+            (1, meta("shop", "x"), LeadsTo::Meant(None)),
+            (0, meta("shop", keys::OBJECT_STATE), LeadsTo::Nobody),
+            (1, meta("shop", keys::OBJECT_STATE), LeadsTo::Nobody),
+        ] {
+            assert_eq!(leads_to(&route, rule, &meta, b"{}"), expected, "{rule} {meta:?}");
+        }
     }
 }

@@ -1,0 +1,164 @@
+use bytes::Bytes;
+use driver::source::{Covers, SourceEvent, SourceId, Versions};
+use driver::{Course, Effect, Event, Role};
+use kube_lite::Error;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::route::Served;
+
+/// An agent, what it reads, and what it wants done.
+struct Bench {
+    agent: Agent,
+    now: Instant,
+    sources: Vec<(SourceId, Feed)>,
+    requests: Vec<Request>,
+}
+
+const VERSIONS: Versions = Versions {
+    list: 1,
+    before: 0,
+    side: 0,
+    has_lost: false,
+};
+
+impl Bench {
+    /// One that publishes a type, with a related Secret of the service cluster, and knows these shards.
+    fn publishing(shards: &[&str]) -> Self {
+        let now = Instant::now();
+        let settings = Settings {
+            agent: "agent".into(),
+            namespace: "kcp-system".into(),
+            selector: None,
+            slice: Some("slice".into()),
+            export: "export".into(),
+            parts: Parts {
+                schemas: true,
+                export: true,
+                sync: true,
+            },
+            applies: false,
+            seed: 1,
+        };
+        let moment = Moment {
+            now,
+            contacts: Vec::new(),
+        };
+        let mut bench = Self {
+            agent: Agent::new(settings, moment),
+            now,
+            sources: Vec::new(),
+            requests: Vec::new(),
+        };
+        bench.act();
+        let related = json!({
+            "identifier": "a", "origin": "service", "version": "v1", "resource": "secrets",
+            "object": {"reference": {"path": "spec.secret"}}, "watch": {"bySelector": {}},
+        });
+        let spec = json!({"resource": {"apiGroup": "demo.example.org", "kind": "Shop"}, "related": [related]});
+        bench.lists(
+            Feed::Published,
+            &[json!({"metadata": {"name": "shops", "uid": "1", "generation": 1}, "spec": spec})],
+        );
+        bench.shards(shards);
+        let of = |version: &str| ResourceType::new(["demo.example.org", version, "shops", "Shop"], true);
+        let served = Served {
+            schema: "v1.shops.demo.example.org".into(),
+            remote: of("v1"),
+            local: of("v1"),
+            has_status: [true, true],
+        };
+        bench.handle(Event::Answer(Answer::Published("shops".into(), Ok(served))));
+        bench
+    }
+
+    /// These are the shards now.
+    fn shards(&mut self, urls: &[&str]) {
+        let endpoints: Vec<Value> = urls.iter().map(|url| json!({"url": url})).collect();
+        let slice = json!({"metadata": {"name": "slice"}, "status": {"endpoints": endpoints}});
+        self.source(Feed::Slice, SourceEvent::Object(bytes(&slice)));
+    }
+
+    fn act(&mut self) {
+        self.agent.advance();
+        for effect in self.agent.effects() {
+            match effect {
+                Effect::Close(side) => self.sources.retain(|(_, feed)| driver::Feed::side(*feed) != side),
+                Effect::Read(id, feed, _) => self.sources.push((id, feed)),
+                Effect::End(id) => self.sources.retain(|(other, _)| *other != id),
+                Effect::Request(request) => self.requests.push(request),
+                Effect::Open(..) | Effect::Known(..) => {}
+            }
+        }
+    }
+
+    fn handle(&mut self, event: Event<Answer>) {
+        let moment = Moment {
+            now: self.now,
+            contacts: Vec::new(),
+        };
+        assert_eq!(self.agent.handle(event, moment), Ok(Course::On));
+        self.act();
+    }
+
+    fn source(&mut self, feed: Feed, event: SourceEvent) {
+        let found = self.sources.iter().find(|(_, other)| *other == feed);
+        let (id, _) = *found.expect("it is read");
+        self.handle(Event::Source(id, event));
+    }
+
+    fn lists(&mut self, feed: Feed, objects: &[Value]) {
+        self.source(feed, SourceEvent::Begin(Covers::Everything));
+        for object in objects {
+            self.source(feed, SourceEvent::Object(bytes(object)));
+        }
+        self.source(feed, SourceEvent::Complete(VERSIONS));
+    }
+
+    /// How many objects are to be synced since the last call.
+    fn syncing(&mut self) -> usize {
+        let requests = std::mem::take(&mut self.requests);
+        let syncing = requests.iter().filter(|request| matches!(request, Request::Sync(..)));
+        syncing.count()
+    }
+}
+
+fn bytes(object: &Value) -> Bytes {
+    object.to_string().into()
+}
+
+fn shop(name: &str, workspace: &str) -> Value {
+    let annotations = json!({"kcp.io/cluster": workspace});
+    json!({"metadata": {
+        "name": name, "namespace": "default", "uid": name, "resourceVersion": "1", "annotations": annotations,
+    }})
+}
+
+// Found with two real shards, one of which had stopped: objects of the other one waited until it counted as down.
+#[test]
+fn a_shard_that_answers_nothing_keeps_no_other_one_waiting() {
+    let mut bench = Bench::publishing(&["https://a", "https://b"]);
+    let many: Vec<Value> = (0..60).map(|at| shop(&format!("s{at}"), "c1")).collect();
+    bench.lists(Feed::Primaries(0, 1), &many);
+    let hung = bench.syncing();
+    assert!(hung < AT_ONCE, "{hung}");
+    bench.lists(Feed::Primaries(0, 0), &[shop("web", "c0")]);
+    assert_eq!(bench.syncing(), 1);
+}
+
+#[test]
+fn a_shard_that_leaves_takes_its_failures_along() {
+    let mut bench = Bench::publishing(&["https://a", "https://b"]);
+    let down = || SourceEvent::Down(Error::Unreachable("Connection refused".into()));
+    for feed in [Feed::Bindings(1), Feed::Primaries(0, 1), Feed::Bindings(0)] {
+        bench.source(feed, down());
+    }
+    assert_eq!(bench.agent.report.failing(), 3);
+    bench.shards(&["https://a"]);
+    assert_eq!(bench.agent.report.failing(), 1);
+    // It is another one when it is back.
+    bench.shards(&["https://a", "https://b"]);
+    bench.source(Feed::Bindings(2), SourceEvent::Up);
+    bench.source(Feed::Bindings(0), SourceEvent::Up);
+    assert_eq!(bench.agent.report.failing(), 0);
+}

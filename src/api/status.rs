@@ -1,0 +1,482 @@
+//! `status` of a config: what each edge that follows it says, and the conditions that sum that up.
+//!
+//! Each syncer applies its own entry of `status.edges` and the summary under its own field manager. The summary follows
+//! from the entries alone, so that all syncers of a config write the same one (Kubernetes API conventions: `Ready` sums up
+//! the others; a transition time changes with the status of its condition only).
+
+use std::fmt::Write as _;
+
+use kube_lite::bounded::at_most;
+use serde::{Deserialize, Serialize};
+
+/// How many failures and problems an entry names.
+pub const NAMED: usize = 10;
+/// The most entries that are read: no API server stores more.
+const MOST_ENTRIES: usize = 10_000;
+/// How many characters a message of a condition has: the conventions allow 32768, and people read few.
+const LONGEST_MESSAGE: usize = 1024;
+
+/// Condition: all conditions that matter are good.
+pub const READY: &str = "Ready";
+/// Condition: each entry of the config can be followed.
+pub const CONFIG_VALID: &str = "ConfigValid";
+/// Condition: what the config selects is synced.
+pub const SYNCED: &str = "Synced";
+/// Condition: deletes are held.
+pub const DELETES_HELD: &str = "DeletesHeld";
+
+/// Reasons of `ConfigValid`, `Synced` and `Ready`, beside those of holds.
+pub const ALL_FOLLOWED: &str = "AllEntriesFollowed";
+/// See [`ALL_FOLLOWED`].
+pub const NOT_FOLLOWED: &str = "EntriesNotFollowed";
+/// See [`ALL_FOLLOWED`].
+pub const ALL_SYNCED: &str = "AllSynced";
+/// See [`ALL_FOLLOWED`].
+pub const FAILING: &str = "Failing";
+/// See [`ALL_FOLLOWED`].
+pub const PENDING: &str = "Pending";
+/// See [`ALL_FOLLOWED`].
+pub const NOTHING_HELD: &str = "NothingHeld";
+
+/// What one edge says of a config.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OfEdge {
+    /// UID of its sync target: what identifies it.
+    #[serde(rename = "syncTargetUID")]
+    pub uid: String,
+    /// Name of its sync target.
+    #[serde(rename = "syncTargetName", skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// `metadata.generation` of the config that it follows.
+    pub observed_generation: i64,
+    /// How many objects the config selects there.
+    pub selected: usize,
+    /// How many of them are in sync.
+    pub synced: usize,
+    /// How many are not yet.
+    pub pending: usize,
+    /// How many fail.
+    pub failing: usize,
+    /// How many have somebody else's object in their place.
+    pub conflicts: usize,
+    /// How many copies wait with their delete.
+    pub held: usize,
+    /// What fails, the oldest first; [`NAMED`] at most.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<Failure>,
+    /// Entries that cannot be followed; [`NAMED`] at most.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<FieldProblem>,
+    /// How many there are in all.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub problem_count: usize,
+    /// Why deletes are held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
+}
+
+/// Something that fails.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(default)]
+pub struct Failure {
+    /// Since when, in RFC 3339.
+    pub since: String,
+    /// The object, as `Kind/namespace/name`, or what else fails, such as a type; empty for a whole side.
+    pub object: String,
+    /// At which side, `hub` or `edge`.
+    pub side: String,
+    /// The reason of its line in the log.
+    pub reason: String,
+    /// The server's words.
+    pub message: String,
+}
+
+/// A part of a config that cannot be followed.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(default)]
+pub struct FieldProblem {
+    /// Where: `spec.upsync[0].resources[1]`.
+    pub field: String,
+    /// What is wrong, and what may be meant.
+    pub message: String,
+}
+
+/// Why deletes are held.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct Hold {
+    /// One of [`super::HOLD_REASONS`].
+    pub reason: String,
+    /// With the token that confirms it.
+    pub message: String,
+}
+
+/// A condition, as API conventions have it.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Condition {
+    /// What it is about.
+    pub r#type: String,
+    /// `True` or `False`.
+    pub status: String,
+    /// One word.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+    /// When the status changed last.
+    pub last_transition_time: String,
+    /// `metadata.generation` of the config that all entries follow at least.
+    pub observed_generation: i64,
+}
+
+/// `status`, as far as the syncer reads and writes it, without the heartbeat.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Status {
+    /// See [`Condition`].
+    #[serde(deserialize_with = "at_most::<_, _, MOST_ENTRIES>")]
+    pub conditions: Vec<Condition>,
+    /// By the UIDs of their sync targets.
+    #[serde(deserialize_with = "at_most::<_, _, MOST_ENTRIES>")]
+    pub edges: Vec<OfEdge>,
+    /// `41/42`, of all edges.
+    pub synced: String,
+    /// How many objects fail or have a conflict, of all edges.
+    pub failing: usize,
+    /// How many deletes are held, of all edges.
+    pub held: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+impl Status {
+    /// Reads it from a config, with its `metadata.generation`; nothing of it if it cannot be read.
+    pub fn of_config(object: &[u8]) -> (i64, Self) {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Wire {
+            metadata: WireMeta,
+            #[serde(deserialize_with = "super::null_is_default")]
+            status: Status,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct WireMeta {
+            generation: i64,
+        }
+        let wire: Wire = serde_json::from_slice(object).unwrap_or_default();
+        (wire.metadata.generation, wire.status)
+    }
+
+    /// What the status is with this entry of ours, beside those of others. A condition that is as it was keeps its time.
+    #[must_use]
+    pub fn with(&self, ours: OfEdge, now: &str) -> Self {
+        let mut edges = self.edges.clone();
+        edges.retain(|edge| edge.uid != ours.uid);
+        edges.push(ours);
+        edges.sort_by(|a, b| a.uid.cmp(&b.uid));
+        let mut conditions = sum_up(&edges);
+        for condition in &mut conditions {
+            let known = self.conditions.iter().find(|known| known.r#type == condition.r#type);
+            let same = known.filter(|known| known.status == condition.status && !known.last_transition_time.is_empty());
+            condition.last_transition_time = same.map_or(now, |known| &known.last_transition_time).to_owned();
+        }
+        Self {
+            conditions,
+            synced: format!(
+                "{}/{}",
+                total(&edges, |edge| edge.synced),
+                total(&edges, |edge| edge.selected)
+            ),
+            failing: total(&edges, |edge| edge.failing + edge.conflicts),
+            held: total(&edges, |edge| edge.held),
+            edges,
+        }
+    }
+
+    /// Without the entries of others, as this syncer applies it.
+    #[must_use]
+    pub fn only_of(mut self, uid: &str) -> Self {
+        self.edges.retain(|edge| edge.uid == uid);
+        self
+    }
+}
+
+fn total(edges: &[OfEdge], of: impl Fn(&OfEdge) -> usize) -> usize {
+    edges.iter().map(of).sum()
+}
+
+/// The conditions that follow from the entries.
+fn sum_up(edges: &[OfEdge]) -> Vec<Condition> {
+    let observed_generation = edges
+        .iter()
+        .map(|edge| edge.observed_generation)
+        .min()
+        .unwrap_or_default();
+    let condition = |r#type: &str, status: bool, (reason, message): (&str, String)| Condition {
+        r#type: r#type.to_owned(),
+        status: if status { "True" } else { "False" }.to_owned(),
+        reason: reason.to_owned(),
+        message: cut(message),
+        last_transition_time: String::new(),
+        observed_generation,
+    };
+    let (is_valid, valid) = config_valid(edges);
+    let (is_synced, synced) = synced(edges);
+    let (is_held, held) = deletes_held(edges);
+    let worst = [(is_valid, &valid), (is_synced, &synced), (!is_held, &held)]
+        .into_iter()
+        .find(|(good, _)| !good);
+    let ready = worst.map_or_else(|| synced.clone(), |(_, worst)| worst.clone());
+    vec![
+        condition(READY, worst.is_none(), ready),
+        condition(CONFIG_VALID, is_valid, valid),
+        condition(SYNCED, is_synced, synced),
+        condition(DELETES_HELD, is_held, held),
+    ]
+}
+
+type Said = (&'static str, String);
+
+fn config_valid(edges: &[OfEdge]) -> (bool, Said) {
+    let mut problems: Vec<String> = Vec::new();
+    for edge in edges {
+        for FieldProblem { field, message } in &edge.problems {
+            let said = format!("{field}: {message}");
+            // Edges of one kind say the same.
+            if !problems.contains(&said) {
+                problems.push(said);
+            }
+        }
+    }
+    let count = edges.iter().map(|edge| edge.problem_count).max().unwrap_or_default();
+    if count == 0 {
+        return (true, (ALL_FOLLOWED, "each entry is followed".to_owned()));
+    }
+    let named = problems.len();
+    let mut message = problems.join("; ");
+    if count > named {
+        let _ = write!(message, "; and {} more", count - named);
+    }
+    (false, (NOT_FOLLOWED, message))
+}
+
+fn synced(edges: &[OfEdge]) -> (bool, Said) {
+    let (synced, selected) = (total(edges, |edge| edge.synced), total(edges, |edge| edge.selected));
+    let sum = match selected {
+        0 => "no object is selected".to_owned(),
+        _ => format!("{synced} of {selected} objects are synced"),
+    };
+    let failures = edges
+        .iter()
+        .flat_map(|edge| edge.failures.iter().map(move |failure| (edge, failure)));
+    if let Some((edge, failure)) = failures.min_by(|(_, a), (_, b)| a.cmp(b)) {
+        let at = if edges.len() > 1 { edge.called() } else { String::new() };
+        let Failure {
+            object,
+            side,
+            reason,
+            message,
+            ..
+        } = failure;
+        let what = if object.is_empty() {
+            format!("the {side}")
+        } else {
+            format!("{object} at the {side}")
+        };
+        let message = if message.is_empty() { reason } else { message };
+        return (false, (FAILING, format!("{sum}; {at}{what}: {message}")));
+    }
+    if synced < selected {
+        return (false, (PENDING, sum));
+    }
+    (true, (ALL_SYNCED, sum))
+}
+
+fn deletes_held(edges: &[OfEdge]) -> (bool, Said) {
+    let holds: Vec<(&OfEdge, &Hold)> = edges
+        .iter()
+        .filter_map(|edge| Some((edge, edge.hold.as_ref()?)))
+        .collect();
+    let Some((_, first)) = holds.first() else {
+        return (false, (NOTHING_HELD, String::new()));
+    };
+    let known = super::HOLD_REASONS.iter().find(|known| **known == first.reason);
+    let messages = holds.iter().map(|(edge, hold)| match edges.len() {
+        1 => hold.message.clone(),
+        _ => format!("{}{}", edge.called(), hold.message),
+    });
+    let messages: Vec<String> = messages.collect();
+    (true, (known.copied().unwrap_or(DELETES_HELD), messages.join("; ")))
+}
+
+impl OfEdge {
+    /// How a message that speaks of several edges begins.
+    fn called(&self) -> String {
+        let name = if self.name.is_empty() { &self.uid } else { &self.name };
+        format!("edge {name}: ")
+    }
+}
+
+fn cut(mut message: String) -> String {
+    if let Some((end, _)) = message.char_indices().nth(LONGEST_MESSAGE) {
+        message.truncate(end);
+        message.push_str(" ...");
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edge(uid: &str, synced: usize, selected: usize) -> OfEdge {
+        OfEdge {
+            uid: uid.to_owned(),
+            observed_generation: 2,
+            selected,
+            synced,
+            ..OfEdge::default()
+        }
+    }
+
+    fn said(status: &Status) -> Vec<(&str, &str, &str, &str)> {
+        let conditions = status.conditions.iter();
+        conditions
+            .map(|it| (&*it.r#type, &*it.status, &*it.reason, &*it.message))
+            .collect()
+    }
+
+    #[test]
+    fn the_summary_follows_from_the_entries() {
+        let failing = |mut edge: OfEdge| {
+            edge.failing = 1;
+            edge.failures = vec![Failure {
+                since: "2026-11-29T00:00:00Z".to_owned(),
+                object: "ConfigMap/shop/a".to_owned(),
+                side: "edge".to_owned(),
+                reason: "ObjectRejected".to_owned(),
+                message: "no".to_owned(),
+            }];
+            edge
+        };
+        let invalid = |mut edge: OfEdge| {
+            edge.problems = vec![FieldProblem {
+                field: "spec.upsync[0]".to_owned(),
+                message: "wrong".to_owned(),
+            }];
+            edge.problem_count = 3;
+            edge
+        };
+        let held = |mut edge: OfEdge| {
+            edge.hold = Some(Hold {
+                reason: "TooMany".to_owned(),
+                message: "9 of 10".to_owned(),
+            });
+            edge.held = 9;
+            edge
+        };
+        let all = |edge| Status::default().with(edge, "now");
+        for (edge, ready, reason, message, columns) in [
+            (
+                edge("a", 2, 2),
+                "True",
+                ALL_SYNCED,
+                "2 of 2 objects are synced",
+                ("2/2", 0, 0),
+            ),
+            (
+                edge("a", 0, 0),
+                "True",
+                ALL_SYNCED,
+                "no object is selected",
+                ("0/0", 0, 0),
+            ),
+            (
+                edge("a", 1, 2),
+                "False",
+                PENDING,
+                "1 of 2 objects are synced",
+                ("1/2", 0, 0),
+            ),
+            (
+                failing(edge("a", 1, 2)),
+                "False",
+                FAILING,
+                "1 of 2 objects are synced; ConfigMap/shop/a at the edge: no",
+                ("1/2", 1, 0),
+            ),
+            (
+                invalid(failing(edge("a", 1, 2))),
+                "False",
+                NOT_FOLLOWED,
+                "spec.upsync[0]: wrong; and 2 more",
+                ("1/2", 1, 0),
+            ),
+            (held(edge("a", 1, 1)), "False", "TooMany", "9 of 10", ("1/1", 0, 9)),
+        ] {
+            let status = all(edge);
+            assert_eq!(said(&status)[0], (READY, ready, reason, message));
+            assert_eq!((&*status.synced, status.failing, status.held), columns);
+        }
+        // Two edges: the one that fails is named, and what both say is said once.
+        let both = all(invalid(edge("a", 2, 2))).with(invalid(failing(edge("b", 1, 2))), "now");
+        assert_eq!(
+            said(&both),
+            [
+                (READY, "False", NOT_FOLLOWED, "spec.upsync[0]: wrong; and 2 more"),
+                (CONFIG_VALID, "False", NOT_FOLLOWED, "spec.upsync[0]: wrong; and 2 more"),
+                (
+                    SYNCED,
+                    "False",
+                    FAILING,
+                    "3 of 4 objects are synced; edge b: ConfigMap/shop/a at the edge: no"
+                ),
+                (DELETES_HELD, "False", NOTHING_HELD, ""),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_condition_that_stays_as_it_is_keeps_its_time() {
+        let before = Status::default().with(edge("a", 1, 2), "first");
+        let later = before.with(edge("a", 2, 2), "second");
+        let times = |status: &Status| -> Vec<String> {
+            let conditions = status.conditions.iter();
+            conditions.map(|it| it.last_transition_time.clone()).collect()
+        };
+        assert_eq!(times(&before), ["first"; 4]);
+        assert_eq!(times(&later), ["second", "first", "second", "first"]);
+        assert_eq!(later.with(edge("a", 2, 2), "third"), later);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_nothing() {
+        for object in [
+            "",
+            "[]",
+            r#"{"status":null}"#,
+            r#"{"status":{"edges":7}}"#,
+            r#"{"status":"x"}"#,
+        ] {
+            assert_eq!(Status::of_config(object.as_bytes()), (0, Status::default()), "{object}");
+        }
+        let status = Status::default().with(edge("a", 1, 2), "now");
+        let object = serde_json::json!({"metadata": {"name": "x", "generation": 7}, "status": status}).to_string();
+        assert_eq!(Status::of_config(object.as_bytes()), (7, status));
+    }
+
+    #[test]
+    fn each_syncer_applies_its_own_entry() {
+        let status = Status::default()
+            .with(edge("a", 1, 2), "now")
+            .with(edge("b", 1, 2), "now");
+        let uids = |status: &Status| -> Vec<String> { status.edges.iter().map(|edge| edge.uid.clone()).collect() };
+        assert_eq!(uids(&status), ["a", "b"]);
+        assert_eq!(uids(&status.only_of("b")), ["b"]);
+    }
+}
