@@ -65,7 +65,17 @@ pub(super) async fn write_statuses(hub: &Cluster, statuses: StatusesToWrite) -> 
 
 async fn apply(hub: &Cluster, kind: ConfigKind, name: &str, manager: &str, body: Bytes) -> Result<Meta, Error> {
     let (resource, at) = (kind.resource_type(), ObjectName::new("", name));
-    Meta::parse(&hub.apply_status(&resource, &at, manager, body).await?)
+    let answer = hub.apply_status(&resource, &at, manager, body).await;
+    // Without the subresource, a server answers as if the object did not exist.
+    if matches!(&answer, Err(error) if error.proves_absent(name) || error.is_type_not_served())
+        && hub.get(&resource, &at, Content::Metadata).await.is_ok()
+    {
+        let kind = kind.kind();
+        return Err(Error::WithoutEffect(format!(
+            "the CRD of {kind} has no subresource status"
+        )));
+    }
+    Meta::parse(&answer?)
 }
 
 /// Writes statuses of configs, and asks where they have to be written if that is not known or seems to have changed:

@@ -106,7 +106,8 @@ impl ConfigStatuses {
 /// True if a server refuses the status as such: its CRD is an older one.
 pub(super) fn is_unknown_to_schema(error: &Error) -> bool {
     let status = error.status();
-    status.is_some_and(|status| matches!(status.code, 400 | 404 | 405 | 415 | 422 | 500))
+    matches!(error, Error::WithoutEffect(_))
+        || status.is_some_and(|status| matches!(status.code, 400 | 415 | 422 | 500))
 }
 
 impl Model {

@@ -347,7 +347,10 @@ async fn a_heartbeat_that_the_hub_does_not_keep_is_reported_and_counts_for_none(
     })
     .await;
     let log = syncer.log();
-    let lines: Vec<&str> = log.lines().filter(|line| line.contains("heartbeat")).collect();
+    let lines: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("does not store the heartbeat"))
+        .collect();
     assert_eq!(lines.len(), 1, "{lines:#?}");
     assert!(lines[0].contains("kept nothing of it"), "{}", lines[0]);
     let address = crate::figures::address_of(&mut syncer).await;
