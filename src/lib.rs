@@ -24,6 +24,7 @@ pub mod sync;
 
 pub mod model;
 
+pub mod clocks;
 pub mod engine;
 #[cfg(feature = "init")]
 pub mod init;

@@ -4,19 +4,17 @@
 //! reads cost nothing.
 
 use std::collections::BTreeMap;
-use std::fmt::{Display, Write as _};
+use std::fmt::Write as _;
 use std::time::Duration;
 
+use driver::page::{Now, Page, Seconds, Server};
 use kube_lite::logging::times::date_and_time;
 
 use crate::api::HOLD_REASONS;
 use crate::plan::Direction;
-use crate::report::Counters;
+use crate::report::{Counters, SYNC_ENDS};
 use crate::side::Side;
 use crate::version;
-
-/// What comes before every name.
-const PREFIX: &str = "edge_syncer_";
 
 /// The present state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,10 +29,14 @@ pub struct Snapshot {
     pub queue_capacity: usize,
     /// Types with keys that found no room and are read again later.
     pub queue_overflowed: usize,
+    /// How long there has been something to do for that key for which it is longest.
+    pub queue_oldest: Duration,
     /// Deletes that are held, by direction and reason. What is absent is zero.
     pub held: BTreeMap<(Direction, &'static str), usize>,
     /// Things that have failed and not worked since.
     pub failing: usize,
+    /// Copies that have somebody else's object in their place.
+    pub conflicts: usize,
     /// What in the configs cannot be followed.
     pub config_problems: ConfigProblems,
     /// Statuses at the hub that the syncer of another sync target has lately written over.
@@ -62,12 +64,12 @@ pub struct ConfigProblems {
 
 /// The figures of a syncer that stands by while another one leads.
 pub fn render_standby() -> String {
-    Page::of_process(false).text
+    page(false).text
 }
 
 /// All figures as text.
-pub fn render(counters: &Counters, now: &Snapshot) -> String {
-    let mut page = Page::of_process(true);
+pub fn render(counters: &Counters, now: &Snapshot, servers: &[Server], moment: Now) -> String {
+    let mut page = page(true);
     page.begin(
         "side_up",
         "gauge",
@@ -81,7 +83,28 @@ pub fn render(counters: &Counters, now: &Snapshot) -> String {
     queue(&mut page, now);
     since_start(&mut page, counters);
     last_known(&mut page, now);
+    page.servers(servers, moment);
     page.text
+}
+
+/// A page with the metrics of the process, whether or not it leads.
+fn page(leading: bool) -> Page {
+    let mut page = Page::new("edge_syncer_");
+    page.begin("build_info", "gauge", "The version that runs; always 1.");
+    let target = version::target();
+    page.line(
+        &[
+            ("version", &version::VERSION),
+            ("commit", &version::COMMIT),
+            ("target", &target),
+            ("date", &version::DATE),
+        ],
+        1,
+    );
+    let help = "1 while it syncs, 0 while it stands by for another syncer.";
+    page.single("leading", "gauge", help, u8::from(leading));
+    page.process();
+    page
 }
 
 fn objects(page: &mut Page, now: &Snapshot) {
@@ -96,12 +119,10 @@ fn objects(page: &mut Page, now: &Snapshot) {
             page.line(&[("direction", &direction), ("state", &state)], count);
         }
     }
-    page.begin(
-        "failing",
-        "gauge",
-        "Sides, types and objects that failed and have not worked since.",
-    );
-    page.line(&[], now.failing);
+    let help = "Sides, types and objects that failed and have not worked since.";
+    page.single("failing", "gauge", help, now.failing);
+    let help = "Copies that are not made because somebody else's object has their name.";
+    page.single("conflicts", "gauge", help, now.conflicts);
     page.begin(
         "config_problems",
         "gauge",
@@ -115,12 +136,8 @@ fn objects(page: &mut Page, now: &Snapshot) {
     ] {
         page.line(&[("problem", &problem)], count);
     }
-    page.begin(
-        "statuses_contested",
-        "gauge",
-        "Statuses at the hub that the syncer of another sync target has lately written over.",
-    );
-    page.line(&[], now.statuses_contested);
+    let help = "Statuses at the hub that the syncer of another sync target has lately written over.";
+    page.single("statuses_contested", "gauge", help, now.statuses_contested);
     page.begin("deletes_held", "gauge", "Deletes that wait for time or a confirmation.");
     for direction in [Direction::Down, Direction::Up] {
         // Each reason has its line from the start, so that an alert on it always has data.
@@ -132,16 +149,23 @@ fn objects(page: &mut Page, now: &Snapshot) {
 }
 
 fn queue(page: &mut Page, now: &Snapshot) {
-    page.begin("queue_length", "gauge", "Objects that wait for their turn in memory.");
-    page.line(&[], now.queue_length);
-    page.begin("queue_capacity", "gauge", "Objects that may wait in memory.");
-    page.line(&[], now.queue_capacity);
-    page.begin(
-        "queue_overflowed_groups",
-        "gauge",
-        "Types with objects that found no room in the queue and are read again later.",
-    );
-    page.line(&[], now.queue_overflowed);
+    for (name, help, value) in [
+        (
+            "queue_length",
+            "Objects that wait for their turn in memory.",
+            now.queue_length,
+        ),
+        ("queue_capacity", "Objects that may wait in memory.", now.queue_capacity),
+        (
+            "queue_overflowed_groups",
+            "Types with objects that found no room in the queue and are read again later.",
+            now.queue_overflowed,
+        ),
+    ] {
+        page.single(name, "gauge", help, value);
+    }
+    let help = "How long there has been something to do for the object for which it is longest.";
+    page.single("queue_oldest_seconds", "gauge", help, Seconds(now.queue_oldest));
 }
 
 fn since_start(page: &mut Page, counters: &Counters) {
@@ -161,6 +185,17 @@ fn since_start(page: &mut Page, counters: &Counters) {
     for side in [Side::Hub, Side::Edge] {
         page.line(&[("side", &side)], counters.failures(side));
     }
+    let help = "Copies that somebody else had changed or deleted, and that are as they were.";
+    page.single("drift_corrections_total", "counter", help, counters.corrections());
+    page.begin(
+        "sync_duration_seconds",
+        "histogram",
+        "Time from when there is something to do for an object until its copy is written.",
+    );
+    for direction in [Direction::Down, Direction::Up] {
+        let lasted = counters.sync_duration(direction.copy());
+        page.histogram(&[("direction", &direction)], &SYNC_ENDS, &lasted);
+    }
 }
 
 fn last_known(page: &mut Page, now: &Snapshot) {
@@ -175,12 +210,8 @@ fn last_known(page: &mut Page, now: &Snapshot) {
         }
     }
     if let Some(at) = now.last_heartbeat {
-        page.begin(
-            "last_heartbeat_timestamp_seconds",
-            "gauge",
-            "When the last heartbeat reached the hub.",
-        );
-        page.line(&[], at.as_secs());
+        let help = "When the last heartbeat reached the hub.";
+        page.single("last_heartbeat_timestamp_seconds", "gauge", help, at.as_secs());
     }
 }
 
@@ -216,63 +247,24 @@ pub fn status(now: &Snapshot, clock: Duration) -> String {
     text
 }
 
-/// The text so far.
-#[derive(Default)]
-struct Page {
-    text: String,
-    name: &'static str,
-}
-
-impl Page {
-    /// A page with the metrics of the process, whether or not it leads.
-    fn of_process(leading: bool) -> Self {
-        let mut page = Self::default();
-        page.begin("build_info", "gauge", "The version that runs; always 1.");
-        let target = version::target();
-        page.line(
-            &[
-                ("version", &version::VERSION),
-                ("commit", &version::COMMIT),
-                ("target", &target),
-                ("date", &version::DATE),
-            ],
-            1,
-        );
-        page.begin(
-            "leading",
-            "gauge",
-            "1 while it syncs, 0 while it stands by for another syncer.",
-        );
-        page.line(&[], u8::from(leading));
-        page
-    }
-
-    /// Begins a metric.
-    fn begin(&mut self, name: &'static str, kind: &str, help: &str) {
-        self.name = name;
-        // Writing to a string cannot fail.
-        let _ = writeln!(self.text, "# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} {kind}");
-    }
-
-    /// Adds a value of it. Label values are words of ours that need no escaping.
-    fn line(&mut self, labels: &[(&str, &dyn Display)], value: impl Display) {
-        let mut labelled = String::new();
-        for (label, text) in labels {
-            let comma = if labelled.is_empty() { "" } else { "," };
-            let _ = write!(labelled, "{comma}{label}=\"{text}\"");
-        }
-        let braces = if labels.is_empty() { ["", ""] } else { ["{", "}"] };
-        let _ = writeln!(
-            self.text,
-            "{PREFIX}{}{}{labelled}{} {value}",
-            self.name, braces[0], braces[1]
-        );
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
+    use bytes::Bytes;
+    use futures_util::future::LocalBoxFuture;
+    use kube_lite::{ApiServer, Cluster, Error, RateLimit, Response};
+    use tokio::time::Instant;
+
     use super::*;
+
+    const MOMENT: Duration = Duration::from_secs(1_795_269_787);
+
+    fn rendered(counters: &Counters, now: &Snapshot, servers: &[Server]) -> String {
+        let at = Instant::now();
+        let moment = Now { at, since_1970: MOMENT };
+        render(counters, now, servers, moment)
+    }
 
     fn values(page: &str) -> Vec<&str> {
         page.lines().filter(|line| !line.starts_with('#')).collect()
@@ -280,17 +272,21 @@ mod tests {
 
     #[test]
     fn every_line_is_a_value_of_a_metric_that_was_begun() {
-        let page = render(&Counters::default(), &Snapshot::default());
-        let mut begun = "";
+        let page = rendered(&Counters::default(), &Snapshot::default(), &[]);
+        let (mut begun, mut of) = ("", "");
         for line in page.lines() {
             if let Some(rest) = line.strip_prefix("# TYPE ") {
                 let (name, kind) = rest.split_once(' ').unwrap();
-                assert!(["gauge", "counter"].contains(&kind), "{line}");
+                assert!(["gauge", "counter", "histogram"].contains(&kind), "{line}");
+                of = kind;
                 assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
                 begun = name;
             } else if !line.starts_with("# HELP ") {
                 let (name, value) = line.rsplit_once(' ').unwrap();
-                assert_eq!(name.split('{').next(), Some(begun), "{line}");
+                let name = name.split('{').next().unwrap_or_default();
+                let rest = name.strip_prefix(begun).unwrap_or_else(|| panic!("{line}"));
+                let is_part = ["_bucket", "_sum", "_count"].contains(&rest);
+                assert!(if of == "histogram" { is_part } else { rest.is_empty() }, "{line}");
                 assert!(value.parse::<f64>().is_ok(), "{line}");
             }
         }
@@ -314,12 +310,16 @@ mod tests {
             objects: BTreeMap::from([(Direction::Down, (5, 1))]),
             queue_length: 3,
             statuses_contested: 4,
+            conflicts: 6,
+            queue_oldest: Duration::from_millis(61_005),
             held: BTreeMap::from([((Direction::Up, "TooMany"), 30)]),
             last_heartbeat: Some(Duration::from_millis(1_795_269_787_123)),
             credentials_end: BTreeMap::from([(Side::Hub, 1_795_269_787)]),
             ..Snapshot::default()
         };
-        let page = render(&counters, &now);
+        counters.corrected();
+        counters.synced(Side::Hub, Duration::from_millis(1500));
+        let page = rendered(&counters, &now, &[]);
         let found = values(&page);
         for expected in [
             &*format!(
@@ -338,6 +338,14 @@ mod tests {
             "edge_syncer_config_problems{problem=\"type_not_served\"} 0",
             "edge_syncer_config_problems{problem=\"namespace_missing\"} 1",
             "edge_syncer_queue_length 3",
+            "edge_syncer_queue_oldest_seconds 61.005",
+            "edge_syncer_conflicts 6",
+            "edge_syncer_drift_corrections_total 1",
+            "edge_syncer_sync_duration_seconds_bucket{direction=\"upsync\",le=\"0.5\"} 0",
+            "edge_syncer_sync_duration_seconds_bucket{direction=\"upsync\",le=\"2\"} 1",
+            "edge_syncer_sync_duration_seconds_bucket{direction=\"upsync\",le=\"+Inf\"} 1",
+            "edge_syncer_sync_duration_seconds_sum{direction=\"upsync\"} 1.500",
+            "edge_syncer_sync_duration_seconds_count{direction=\"downsync\"} 0",
             "edge_syncer_statuses_contested 4",
             "edge_syncer_deletes_held{direction=\"upsync\",reason=\"TooMany\"} 30",
             "edge_syncer_deletes_held{direction=\"downsync\",reason=\"OtherCluster\"} 0",
@@ -349,6 +357,74 @@ mod tests {
         ] {
             assert!(found.contains(&expected), "{expected} is not in {found:#?}");
         }
+    }
+
+    /// Answers each request with the next code, and says a time that no clock has.
+    struct Fails(Cell<u16>);
+
+    impl ApiServer for Fails {
+        fn send(&self, _: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
+            self.0.set(self.0.get() + 1);
+            Box::pin(async { Ok(Response::whole(self.0.get(), "{}")) })
+        }
+
+        fn time(&self) -> Option<u64> {
+            Some(0)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_page_has_two_hundred_lines_at_most_whatever_fails() {
+        let mut counters = Counters::default();
+        let mut now = Snapshot {
+            last_heartbeat: Some(Duration::ZERO),
+            ..Snapshot::default()
+        };
+        let mut servers = Vec::new();
+        for side in [Side::Hub, Side::Edge] {
+            now.credentials_end.insert(side, 0);
+            let changes = [
+                "created",
+                "updated",
+                "deleted",
+                "adopted",
+                "released",
+                "replaced",
+                "create_only",
+                "status",
+                "heartbeat",
+            ];
+            // The hub alone has heartbeats.
+            for result in &changes[..changes.len() - usize::from(side == Side::Edge)] {
+                counters.wrote(side, result);
+            }
+            let server = Box::new(Fails(Cell::new(403)));
+            let cluster = Cluster::new(side.word(), server, RateLimit::new(None), "edge-syncer");
+            for _ in 0..40 {
+                cluster.get_path("/apis").await.unwrap_err();
+            }
+            servers.push(Server {
+                side: side.word(),
+                standing: cluster.standing(),
+            });
+        }
+        let page = rendered(&counters, &now, &servers);
+        for part in [
+            "clock_skew_seconds{side=\"edge\"} -1795269787\n",
+            "last_contact_timestamp_seconds{side=\"hub\"} 1795269787.000\n",
+            "requests_total{side=\"hub\",verb=\"read\",code=\"404\"} 1\n",
+            "requests_total{side=\"edge\",verb=\"other\",code=\"other\"} 3",
+            "request_duration_seconds_count{side=\"edge\",verb=\"read\"} ",
+            "link_bytes_total{side=\"edge\",way=\"sent\"} 0\n",
+            "process_resident_memory_bytes ",
+            "process_cpu_seconds_total ",
+            "process_open_fds ",
+            "process_start_time_seconds ",
+        ] {
+            assert!(page.contains(part), "{part} is not in {page}");
+        }
+        let lines = page.lines().count();
+        assert!(lines <= 200, "{lines} lines:\n{page}");
     }
 
     #[test]

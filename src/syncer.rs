@@ -21,7 +21,7 @@ use crate::model::{self, OneCluster};
 use crate::side::Side;
 use crate::sync::job::Policy;
 use crate::sync::own_objects::lease_name;
-use crate::{metrics, renewal, sides, version};
+use crate::{clocks, metrics, renewal, sides, version};
 
 /// Most requests in flight at once, whatever `--burst` says: enough to fill a link with 600 ms of latency, and each may
 /// hold an object.
@@ -59,6 +59,8 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         let desk = desk.clone();
         local.spawn_local(async move { manager.report(&desk, logger::since_1970).await });
     }
+    let sides = [Side::Hub, Side::Edge].map(|side| Rc::clone(clusters.at(side)));
+    local.spawn_local(clocks::watch(sides, logger::since_1970));
     let setup = engine_setup(settings, clusters);
     let ended = match candidacy {
         None => Box::pin(local.run_until(work(setup, credentials, desk.open(), stop))).await,

@@ -38,7 +38,7 @@ const ORDERS: [Order; 6] = [
             &["side"],
             &["report"],
             &["api"],
-            &["plan", "renewal"],
+            &["plan", "renewal", "clocks"],
             &["sync"],
             &["metrics", "permissions"],
             &["model", "engine", "survey"],
@@ -73,7 +73,7 @@ const ORDERS: [Order; 6] = [
             &["systemd", "timers"],
             REST,
         ],
-        within: &[],
+        within: &[("shutdown", "logger")],
     },
     Order {
         folder: "crates/gotemplate",

@@ -15,6 +15,8 @@ mod bounds;
 mod busy;
 #[path = "hostile/choices.rs"]
 mod choices;
+#[path = "hostile/clocks.rs"]
+mod clocks;
 #[path = "hostile/configs.rs"]
 mod configs;
 #[path = "hostile/conflicting.rs"]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use driver::page::{self, Server};
 use driver::serve::HealthQuery;
 use tokio::time::Instant;
 
@@ -58,7 +59,15 @@ impl Model {
             return page.clone();
         }
         let snapshot = self.snapshot(now);
-        let page = Bytes::from(render(self.report.counters(), &snapshot));
+        let servers = [Side::Hub, Side::Edge].map(|side| Server {
+            side: side.word(),
+            standing: self.sides.of(side).contact.clone(),
+        });
+        let moment = page::Now {
+            at: self.now,
+            since_1970: now,
+        };
+        let page = Bytes::from(render(self.report.counters(), &snapshot, &servers, moment));
         self.answered.page = Some((self.now, page.clone()));
         page
     }
@@ -94,6 +103,10 @@ impl Model {
             queue_length: self.queue.len(),
             queue_capacity: self.settings.queue_capacity,
             queue_overflowed: self.queue.overflowed().count(),
+            queue_oldest: self
+                .queue
+                .oldest()
+                .map_or(Duration::ZERO, |since| self.now.duration_since(since)),
             held: self.held_by_reason(),
             statuses_contested,
             config_problems: ConfigProblems {
@@ -102,6 +115,7 @@ impl Model {
                 namespaces_missing: self.selected_namespaces.count_lacking(),
             },
             // That both are one cluster stops everything, so it counts as one more failure.
+            conflicts: self.report.conflicts(),
             failing: self.report.failing() + usize::from(self.clusters == Clusters::One),
             credentials_end: ids
                 .iter()

@@ -398,6 +398,7 @@ impl Role for Model {
     fn handle(&mut self, event: Event, moment: Moment) -> Result<Course, OneCluster> {
         self.now = moment.now;
         self.report.it_is(moment.now);
+        self.queue.it_is(moment.now);
         self.sides.meet(moment.contacts);
         self.notice_answers();
         if !matches!(event, Event::Due) {

@@ -115,6 +115,9 @@ impl Model {
         };
         self.both_work(direction, origin, object.clone(), waits_for);
         self.report_synced(side, &object, &outcome.ending, corrects);
+        if let (Ending::Changed(_), Some(since)) = (&outcome.ending, self.queue.since(key)) {
+            self.report.synced(side, self.now.duration_since(since));
+        }
         self.report.keeps_versions(side, &object, &outcome.kept_versions);
         if !forsaken {
             self.former_copy_may_be_deleted(*type_id, name);

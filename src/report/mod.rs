@@ -28,7 +28,7 @@ use self::lines::{DRIFT, log_end, log_failure, log_sums, reason};
 use self::old_versions::OldVersions;
 use crate::side::Side;
 
-pub use self::counters::Counters;
+pub use self::counters::{Counters, SYNC_ENDS};
 pub use self::left_out::LeftOut;
 pub use self::subject::{Subject, Topic};
 
@@ -105,6 +105,9 @@ impl Report {
     /// Logs a change of a copy on that side. That it `corrects` what somebody else had done was logged when that was noticed.
     pub(crate) fn change(&mut self, side: Side, object: impl Display, (word, reason): Word, corrects: bool) {
         self.counters.wrote(side, word);
+        if corrects {
+            self.counters.corrected();
+        }
         let level = if !corrects && self.changes.count(side, (word, reason), self.now) {
             Level::Info
         } else {
@@ -128,6 +131,11 @@ impl Report {
         logging::write(level, module_path!(), LogReason::CopyDrifted, message, &keys);
     }
 
+    /// Counts a copy that was synced; see [`Counters::synced`].
+    pub fn synced(&mut self, side: Side, took: Duration) {
+        self.counters.synced(side, took);
+    }
+
     /// Counts a write that has no line.
     pub fn wrote(&mut self, side: Side, result: &'static str) {
         self.counters.wrote(side, result);
@@ -141,6 +149,12 @@ impl Report {
     /// How many things have failed and not worked since.
     pub fn failing(&self) -> usize {
         self.failures.count()
+    }
+
+    /// How many copies have somebody else's object in their place.
+    pub fn conflicts(&self) -> usize {
+        let notes = self.failures.notes();
+        notes.filter(|(_, note)| note.reason == LogReason::Conflict).count()
     }
 
     /// True once it was logged that all is in sync.

@@ -46,6 +46,22 @@ fn a_streak_is_logged_once_when_it_begins_and_once_when_it_ends() {
     }
 }
 
+#[test]
+fn a_conflict_counts_until_the_object_works_fails_otherwise_or_is_gone() {
+    let mut report = Report::new(Instant::now(), String::new);
+    let (names, subject) = (["a", "b", "c"], |name: &str| {
+        Subject::object(Side::Edge, name.to_owned())
+    });
+    for name in names.into_iter().chain(names) {
+        report.conflict(Side::Edge, name, None, false);
+    }
+    assert_eq!((report.conflicts(), report.failing()), (3, 3));
+    report.works(&subject("a"));
+    report.clear(&subject("b"));
+    fails(&mut report, &subject("c"), &Error::Unanswered("late".into()));
+    assert_eq!((report.conflicts(), report.failing()), (0, 1));
+}
+
 /// How many lines there are of 15 types of a side, and of an object, that fail like this for so many seconds.
 fn lines(report: &mut Report, side: Side, error: &Error, seconds: u64) -> usize {
     let types = (0..15).map(|index| Subject::Thing(side, Topic::Watch, format!("type{index}")));

@@ -36,6 +36,10 @@ async fn scrape(address: SocketAddr) -> std::io::Result<Figures> {
         } else if !line.starts_with('#') {
             let (labelled, _) = line.rsplit_once(' ').expect("a value follows the name");
             let (name, labels) = labelled.split_once('{').unwrap_or((labelled, ""));
+            let of_histogram = ["_bucket", "_sum", "_count"]
+                .iter()
+                .find_map(|end| name.strip_suffix(end));
+            let name = of_histogram.filter(|name| figures.contains_key(*name)).unwrap_or(name);
             let (_, known) = figures.get_mut(name).expect("its type comes first");
             for label in labels.trim_end_matches('}').split_terminator(',') {
                 let (label, value) = label.split_once('=').expect("a label has a value");
@@ -72,7 +76,7 @@ fn compare(figures: &Figures) {
         let (kind, labels) = &figures[&name];
         assert_eq!(row.cells[1], *kind, "the type of {name}");
         let in_page: Names = spans(&row.cells[2]).into_iter().map(str::to_owned).collect();
-        let in_code: Names = labels.keys().cloned().collect();
+        let in_code: Names = labels.keys().filter(|label| *label != "le").cloned().collect();
         assert_eq!(in_page, in_code, "the labels of {name}");
         for (label, seen) in labels {
             values.entry(label.clone()).or_default().extend(seen.iter().cloned());
@@ -81,7 +85,7 @@ fn compare(figures: &Figures) {
     // Not enumerated.
     let version = values.remove("version").expect("there is a version");
     assert_eq!(version, Names::from([env!("CARGO_PKG_VERSION").to_owned()]));
-    for label in ["commit", "target", "date"] {
+    for label in ["commit", "target", "date", "code", "le"] {
         values.remove(label).unwrap_or_else(|| panic!("there is a {label}"));
     }
     let rows = page.rows("label");

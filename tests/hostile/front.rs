@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HOST, HeaderValue};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -30,6 +30,8 @@ pub(crate) struct Front {
 
 struct Shared {
     rule: Mutex<Rule>,
+    /// What it makes of the `Date` of answers that pass.
+    date: Mutex<Option<&'static str>>,
     /// How many requests it has had.
     count: Mutex<usize>,
 }
@@ -58,6 +60,7 @@ impl Front {
         let address = listener.local_addr().expect("it is bound");
         let shared = Arc::new(Shared {
             rule: Mutex::new(Box::new(|_, _| None)),
+            date: Mutex::default(),
             count: Mutex::new(0),
         });
         let its = Arc::clone(&shared);
@@ -93,6 +96,11 @@ impl Front {
     /// From now on everything passes.
     pub(crate) fn passes(&self) {
         self.answers(|_, _| None);
+    }
+
+    /// From now on the answers of the server have this `Date`, or its own.
+    pub(crate) fn has_date(&self, date: Option<&'static str>) {
+        *self.shared.date.lock().expect("nothing panics while it is locked") = date;
     }
 
     /// How many requests there have been.
@@ -136,7 +144,14 @@ async fn answer(
         .send(Request::from_parts(head, Body::from(body.to_bytes())))
         .await
     {
-        Ok(response) => Ok(response),
+        Ok(mut response) => {
+            let date = *shared.date.lock().expect("nothing panics while it is locked");
+            if let Some(date) = date {
+                let date = HeaderValue::from_static(date);
+                response.headers_mut().insert(DATE, date);
+            }
+            Ok(response)
+        }
         Err(_) => refuse(502, "<html>bad gateway</html>"),
     }
 }

@@ -129,7 +129,14 @@ pub(crate) async fn probes_and_metrics_are_where_flags_say_and_nowhere_else(whic
     }
     assert_eq!(listens(agent.0.pid()), BTreeSet::from([metrics, health]));
     let (_, text) = fetch(metrics, "/metrics").await.expect("it has answered before");
-    assert!(text.contains("target=\"dev\""), "{text}");
+    for part in [
+        "target=\"dev\"",
+        "edge_syncer_init_requests_total{side=\"kcp\",verb=\"watch\",code=\"200\"} ",
+        "edge_syncer_init_last_contact_timestamp_seconds{side=\"kcp\"} ",
+        "process_open_fds ",
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
     let (code, _) = fetch(metrics, "/healthz").await.expect("it has answered before");
     assert_eq!(code, 404, "each has its own address");
     drop(agent);

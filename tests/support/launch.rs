@@ -140,8 +140,10 @@ pub(super) fn binary(name: &str) -> PathBuf {
     static KUBECTL: OnceLock<PathBuf> = OnceLock::new();
     static ALL: OnceLock<PathBuf> = OnceLock::new();
     static POLICY_ENGINE: OnceLock<PathBuf> = OnceLock::new();
+    static MONITORING: OnceLock<PathBuf> = OnceLock::new();
     let folder = match name {
         ENGINE => POLICY_ENGINE.get_or_init(|| testenv(&["--kyverno"])),
+        PROMETHEUS | PROMTOOL => MONITORING.get_or_init(|| testenv(&["--monitoring"])),
         "toxiproxy" => FAULTS.get_or_init(|| testenv(&["--faults"])),
         "kubectl" => KUBECTL.get_or_init(|| testenv(&["--kubectl"])),
         "kube-controller-manager" => ALL.get_or_init(|| testenv(&[])),
@@ -149,6 +151,16 @@ pub(super) fn binary(name: &str) -> PathBuf {
         _ => SERVERS.get_or_init(|| testenv(&["--servers"])),
     };
     folder.join(name)
+}
+
+/// The program that checks rules and metrics, and asks the other one.
+pub const PROMTOOL: &str = "promtool";
+/// The program that scrapes.
+pub const PROMETHEUS: &str = "prometheus";
+
+/// One of the two.
+pub fn monitoring(name: &str) -> PathBuf {
+    binary(name)
 }
 
 /// The kubectl of the same version as the servers.

@@ -45,7 +45,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 pub use audit::{AuditEvent, AuditMark, micros_of, time_now};
 pub use kubeconfig::{Ca, Credential, KubeconfigEntry, KubeconfigParts, User};
-pub use launch::{free_port, kubectl};
+pub use launch::{PROMETHEUS, PROMTOOL, free_port, kubectl, monitoring};
 pub use objects::Objects;
 pub use pair::{
     Pair, PairLease, PairOptions, install_crds, shared_pair, shared_pair_with, shared_pair_with_controllers,

@@ -31,8 +31,8 @@ impl ApiServer for Counted {
         self.0.send(request)
     }
 
-    fn bytes_moved(&self) -> u64 {
-        self.0.bytes_moved()
+    fn link_bytes(&self) -> [u64; 2] {
+        self.0.link_bytes()
     }
 }
 
@@ -79,7 +79,7 @@ async fn large_lists_and_objects_are_a_fraction_of_their_size_on_the_link() {
     let (pair, shop) = filled().await;
     let hub = pair.hub.objects();
     let (cluster, server) = counted(Side::Hub, &pair.hub);
-    let moved = || server.bytes_moved();
+    let moved = || server.link_bytes().iter().sum::<u64>();
 
     let request = ListRequest {
         resource: ResourceType::config_maps(),
@@ -141,7 +141,7 @@ async fn the_list_before_a_watch_is_compressed_at_the_hub_alone() {
         };
         let (count, size) = LocalSet::new().run_until(read).await;
         assert_eq!(count, OBJECTS, "{side}");
-        let on_link = server.bytes_moved();
+        let on_link: u64 = server.link_bytes().iter().sum();
         assert_eq!(on_link * 5 < size, is_compressed, "{side}: {on_link} of {size} bytes");
     }
 }

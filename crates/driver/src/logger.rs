@@ -1,6 +1,8 @@
 //! Log lines on stderr: which of them are written, and what is written before and after the text of [`kube_lite::logging`].
 
 use std::io::Write as _;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use kube_lite::logging::times::{date_and_time, timestamp};
@@ -32,31 +34,49 @@ impl Targets {
 
 /// Filters and writes lines by their targets.
 struct Logger {
-    inner: env_logger::Logger,
+    usual: env_logger::Logger,
+    /// While the level is raised.
+    raised: env_logger::Logger,
     targets: &'static Targets,
+}
+
+/// The process's logger, as it was set up.
+static LOGGER: OnceLock<Logger> = OnceLock::new();
+
+/// The level is raised.
+static IS_RAISED: AtomicBool = AtomicBool::new(false);
+
+impl Logger {
+    fn in_force(&self) -> &env_logger::Logger {
+        if IS_RAISED.load(Ordering::Relaxed) {
+            &self.raised
+        } else {
+            &self.usual
+        }
+    }
 }
 
 impl Log for Logger {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let Some(target) = self.targets.other_than(metadata.target()) else {
-            return self.inner.enabled(metadata);
+            return self.in_force().enabled(metadata);
         };
         let level = metadata.level();
-        self.inner
+        self.in_force()
             .enabled(&Metadata::builder().level(level).target(&target).build())
     }
 
     fn log(&self, record: &Record<'_>) {
         let Some(target) = self.targets.other_than(record.target()) else {
-            return self.inner.log(record);
+            return self.in_force().log(record);
         };
         let mut ours = Record::builder();
         let ours = ours.level(record.level()).target(&target).args(*record.args());
-        self.inner.log(&ours.build());
+        self.in_force().log(&ours.build());
     }
 
     fn flush(&self) {
-        self.inner.flush();
+        self.in_force().flush();
     }
 }
 
@@ -67,8 +87,47 @@ impl Log for Logger {
 /// to our own lines, whatever `filter` says about them.
 pub fn init(targets: &'static Targets, filter: Option<&str>, verbosity: LevelFilter, format: LogFormat) {
     logging::set_format(format);
+    let logger = LOGGER.get_or_init(|| Logger {
+        usual: writer(targets.program, filter, verbosity, format),
+        raised: writer(targets.program, filter, verbosity.max(LevelFilter::Debug), format),
+        targets,
+    });
+    // Fails only if there is a logger already, which then stays.
+    if log::set_logger(logger).is_ok() {
+        log::set_max_level(logger.usual.filter());
+    }
+}
+
+/// Writes debug lines of the program until [`restore`]. False if they are written anyway.
+pub fn raise() -> bool {
+    let Some(logger) = LOGGER.get() else { return false };
+    let debug = Metadata::builder()
+        .level(Level::Debug)
+        .target(logger.targets.program)
+        .build();
+    if logger.usual.enabled(&debug) {
+        return false;
+    }
+    IS_RAISED.store(true, Ordering::Relaxed);
+    log::set_max_level(logger.raised.filter());
+    true
+}
+
+/// Writes lines as before [`raise`].
+pub fn restore() {
+    if let Some(logger) = LOGGER.get() {
+        IS_RAISED.store(false, Ordering::Relaxed);
+        log::set_max_level(logger.usual.filter());
+    }
+}
+
+fn writer(
+    program: &'static str,
+    filter: Option<&str>,
+    verbosity: LevelFilter,
+    format: LogFormat,
+) -> env_logger::Logger {
     let mut builder = env_logger::Builder::new();
-    let program = targets.program;
     match filter {
         Some(filter) => builder.parse_filters(filter),
         None => builder.parse_filters(&format!("warn,{program}=info")),
@@ -77,12 +136,7 @@ pub fn init(targets: &'static Targets, filter: Option<&str>, verbosity: LevelFil
         builder.filter_module(program, verbosity);
     }
     builder.format(move |out, record| writeln!(out, "{}", line(now(), record, program, format)));
-    let inner = builder.build();
-    let most = inner.filter();
-    // Fails only if there is a logger already, which then stays.
-    if log::set_boxed_logger(Box::new(Logger { inner, targets })).is_ok() {
-        log::set_max_level(most);
-    }
+    builder.build()
 }
 
 /// What is wrong with a filter, if anything is. `env_logger` treats a word that is no level as the name of a module, so

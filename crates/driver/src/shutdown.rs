@@ -1,14 +1,21 @@
-//! Stopping on request: the first SIGTERM or SIGINT asks the program to end, the second one ends it. A SIGHUP, which a
-//! closing terminal sends, or a person who wants files to be read again, changes nothing.
+//! Signals: the first SIGTERM or SIGINT asks the program to end, the second one ends it. A SIGHUP, which a closing terminal
+//! sends too, shows for a while in the log what the program does. Files that are replaced are noticed without it.
 
 use std::io;
+use std::time::Duration;
 
 use kube_lite::logging::log_line;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::logger;
 
 /// The exit code after a second signal, as in the Go syncer.
 const ABORTED: i32 = 1;
+
+/// How long a SIGHUP raises the log level: long enough to see what is tried again at the longest intervals.
+const RAISED: Duration = Duration::from_secs(600);
 
 /// Whether the program was asked to end. Clones share the state.
 #[derive(Debug, Clone)]
@@ -22,7 +29,7 @@ impl Shutdown {
         let terminate = signal(SignalKind::terminate())?;
         let interrupt = signal(SignalKind::interrupt())?;
         let hangup = signal(SignalKind::hangup())?;
-        tokio::spawn(pass_over(hangup));
+        tokio::spawn(raise_log_level(hangup));
         let (sender, requested) = watch::channel(false);
         tokio::spawn(follow(terminate, interrupt, sender));
         Ok(Self { requested })
@@ -47,13 +54,29 @@ async fn follow(mut terminate: Signal, mut interrupt: Signal, sender: watch::Sen
     std::process::exit(ABORTED);
 }
 
-async fn pass_over(mut hangup: Signal) {
+async fn raise_log_level(mut hangup: Signal) {
     while hangup.recv().await.is_some() {
-        log_line!(
-            Info,
-            SignalIgnored,
-            "SIGHUP has no effect: files that are replaced are noticed without it"
-        );
+        if !logger::raise() {
+            log_line!(
+                Info,
+                SignalIgnored,
+                "SIGHUP has no effect: lines at debug level are written anyway"
+            );
+            continue;
+        }
+        loop {
+            log_line!(
+                Info,
+                LogLevelRaised,
+                "lines at debug level are written for ten minutes, since SIGHUP has come"
+            );
+            // Another one begins the time again.
+            if timeout(RAISED, hangup.recv()).await.is_err() {
+                break;
+            }
+        }
+        log_line!(Info, LogLevelRestored, "lines are written as before SIGHUP has come");
+        logger::restore();
     }
 }
 

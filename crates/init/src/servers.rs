@@ -9,6 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use kube_lite::access::{AccessError, AccessSource};
 use kube_lite::below::{Below, Host};
+use kube_lite::figures::Figures;
 use kube_lite::{Cluster, RateLimit, Workspaces};
 
 use crate::agent::{Agent, Answer, Request};
@@ -23,13 +24,16 @@ const FIELD_MANAGER: &str = "init-agent";
 #[derive(Clone)]
 pub(crate) struct Kcp {
     host: Host,
+    /// What is counted of all requests.
+    figures: Rc<Figures>,
     clock: fn() -> Duration,
 }
 
 impl Kcp {
     pub(crate) fn open(source: AccessSource, user_agent: String, clock: fn() -> Duration) -> Result<Self, AccessError> {
         let host = Host::open("kcp", source, user_agent)?;
-        Ok(Self { host, clock })
+        let figures = Rc::default();
+        Ok(Self { host, figures, clock })
     }
 
     /// Checks whether the files with address and credentials were replaced.
@@ -39,20 +43,22 @@ impl Kcp {
 
     /// The workspace of the targets.
     pub(crate) fn config(&self, workspace: &ConfigWorkspace) -> Cluster {
-        cluster("config", self.host.below(&workspace.path)).with(workspace.workspaces)
+        self.cluster("config", self.host.below(&workspace.path))
+            .with(workspace.workspaces)
     }
 
     /// What is at a place.
     pub(crate) fn at(&self, place: &Place) -> Cluster {
         match place {
-            Place::Workspace(workspace) => cluster("type", self.host.below(&format!("/clusters/{workspace}"))),
-            Place::Url(url) => cluster("shard", self.host.at(url)).with(Workspaces::Many),
+            Place::Workspace(workspace) => self.cluster("type", self.host.below(&format!("/clusters/{workspace}"))),
+            Place::Url(url) => self.cluster("shard", self.host.at(url)).with(Workspaces::Many),
         }
     }
-}
 
-fn cluster(name: &str, server: Below) -> Cluster {
-    Cluster::new(name, Box::new(server), RateLimit::new(None), FIELD_MANAGER)
+    fn cluster(&self, name: &str, server: Below) -> Cluster {
+        let cluster = Cluster::new(name, Box::new(server), RateLimit::new(None), FIELD_MANAGER);
+        cluster.counting(&self.figures)
+    }
 }
 
 impl Perform<Agent> for Kcp {

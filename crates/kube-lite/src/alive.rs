@@ -24,18 +24,22 @@ pub(super) const SILENCE: Duration = Duration::from_secs(28);
 /// Bytes read from the connection at once, on the stack.
 const PIECE: usize = 4 * 1024;
 
-/// How many bytes have passed all connections of a side, both ways, without TLS.
+/// How many bytes have come and gone on all connections of a side, without TLS.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Moved(Arc<AtomicU64>);
+pub(super) struct Moved(Arc<[AtomicU64; 2]>);
+
+/// Which of them.
+const RECEIVED: usize = 0;
+const SENT: usize = 1;
 
 impl Moved {
-    /// The number so far. Only its growth has a meaning.
-    pub(super) fn bytes(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+    /// The numbers so far: received, and sent.
+    pub(super) fn bytes(&self) -> [u64; 2] {
+        [RECEIVED, SENT].map(|way| self.0[way].load(Ordering::Relaxed))
     }
 
-    fn add(&self, bytes: usize) {
-        self.0.fetch_add(bytes as u64, Ordering::Relaxed);
+    fn add(&self, way: usize, bytes: usize) {
+        self.0[way].fetch_add(bytes as u64, Ordering::Relaxed);
     }
 }
 
@@ -90,7 +94,7 @@ impl<S> Alive<S> {
     fn wrote(&mut self, context: &mut Context<'_>, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match result {
             Poll::Ready(Ok(length)) => {
-                self.moved.add(length);
+                self.moved.add(SENT, length);
                 // There is room again, because the other side has acknowledged something.
                 if std::mem::take(&mut self.clogged) {
                     self.heard = Instant::now();
@@ -125,7 +129,7 @@ impl<S: Read + Unpin> Read for Alive<S> {
         match Pin::new(&mut self.inner).poll_read(context, piece.unfilled()) {
             Poll::Ready(Ok(())) => {
                 self.heard = Instant::now();
-                self.moved.add(piece.filled().len());
+                self.moved.add(RECEIVED, piece.filled().len());
                 self.greeting.take_if(|greeting| greeting.heard(piece.filled()));
                 into.put_slice(piece.filled());
                 Poll::Ready(Ok(()))
@@ -276,10 +280,11 @@ mod tests {
             fake.change(|script| script.incoming = 1);
             assert_eq!(read(&mut alive).await.unwrap(), 1);
         }
-        assert_eq!(moved.bytes(), 10);
+        assert_eq!(moved.bytes(), [10, 0]);
         let start = Instant::now();
         // What we send says nothing about the other side.
         assert_eq!(write(&mut alive).await.unwrap(), 5);
+        assert_eq!(moved.bytes(), [10, 5]);
         let error = read(&mut alive).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         // Timers are as fine as a millisecond.

@@ -107,8 +107,8 @@ impl ApiServer for Below {
         }
     }
 
-    fn bytes_moved(&self) -> u64 {
-        self.of(|server| server.bytes_moved())
+    fn link_bytes(&self) -> [u64; 2] {
+        self.of(|server| server.link_bytes())
     }
 
     fn time(&self) -> Option<u64> {

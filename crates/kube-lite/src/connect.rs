@@ -94,7 +94,7 @@ pub struct Connection {
     pub(super) lanes: Lanes,
     /// Counts what passes the connections.
     pub(super) moved: Moved,
-    /// The `Date` header of the server's last answer, as it is written there; empty before the first.
+    /// The `Date` header of the server's last answer, as it is written there; empty if there is none.
     pub(super) date: Cell<Date>,
 }
 
@@ -106,7 +106,11 @@ pub(super) type Date = [u8; 29];
 /// An error is about a field of the configuration, and needs a person. The proxy is `proxy-url` of the kubeconfig, else
 /// what `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` say.
 pub fn connect(config: &Config, user_agent: &str) -> Result<Connection, BadField> {
-    let moved = Moved::default();
+    connect_in_place_of(Moved::default(), config, user_agent)
+}
+
+/// The same in the place of another connection to the server, whose bytes are counted on.
+pub(super) fn connect_in_place_of(moved: Moved, config: &Config, user_agent: &str) -> Result<Connection, BadField> {
     Ok(Connection {
         outgoing: Outgoing::of(config, user_agent)?,
         lanes: lanes(config, &moved)?,

@@ -9,6 +9,7 @@ use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Error;
+use super::figures::Figures;
 use super::refused::Refused;
 
 /// How long tasks that do not ask themselves wait for a side that is unreachable.
@@ -48,6 +49,8 @@ pub(super) struct Contact {
     probing: Cell<bool>,
     /// Notified when it may be back, or no task asks any more.
     news: Notify,
+    /// What is counted.
+    pub(super) figures: Rc<Figures>,
 }
 
 /// Held by the task that asks whether a side is back, at intervals of its own.
@@ -62,6 +65,14 @@ impl Drop for Probe {
 }
 
 impl Contact {
+    /// One that counts into these figures.
+    pub(super) fn counting(figures: &Rc<Figures>) -> Self {
+        Self {
+            figures: Rc::clone(figures),
+            ..Self::default()
+        }
+    }
+
     /// A request that began then is answered.
     pub(super) fn answered(&self, began: Instant) {
         self.is_heard(began);

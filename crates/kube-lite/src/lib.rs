@@ -26,6 +26,7 @@ mod dial;
 pub mod discovery;
 mod error;
 pub mod fields;
+pub mod figures;
 pub mod files;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
@@ -68,6 +69,7 @@ use futures_util::stream::LocalBoxStream;
 use secrecy::SecretString;
 
 use claims::Claims;
+use figures::Figures;
 
 pub use certificate::since_1970_of;
 pub use error::{ApiStatus, Cause, Error};
@@ -150,6 +152,10 @@ pub struct Standing {
     pub workspaces: Workspaces,
     /// When the credentials in force end, in seconds since 1970, if that is known.
     pub credentials_end: Option<u64>,
+    /// What was counted of it, its clock, and when it was last heard. Shared, and goes on.
+    pub figures: Rc<Figures>,
+    /// See [`ApiServer::link_bytes`].
+    pub link_bytes: [u64; 2],
 }
 
 /// The credentials for a side, as far as they can end.
@@ -201,10 +207,10 @@ pub trait ApiServer {
     /// Sends `request`; resolves when the head of the answer is there.
     fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>>;
 
-    /// A number that grows with each byte that passes the link to the server, in either direction; a constant where
-    /// there is no link. While it grows, an answer that does not come may be waiting behind others.
-    fn bytes_moved(&self) -> u64 {
-        0
+    /// How many bytes have come from the server and gone to it, without those of TLS; constant where there is no link. While
+    /// they grow, an answer that does not come may be waiting behind others.
+    fn link_bytes(&self) -> [u64; 2] {
+        [0; 2]
     }
 
     /// The time of the server when it last answered, in seconds since 1970, if it has said so.

@@ -41,13 +41,9 @@ impl ApiServer for RealServer {
                 .and_then(|value| value.to_str().ok()?.parse().ok())
                 .map(Duration::from_secs);
             let is_fair = head.headers.contains_key(FLOW_SCHEMA);
-            if let Some(Ok(date)) = head
-                .headers
-                .get(http::header::DATE)
-                .map(|date| date.as_bytes().try_into())
-            {
-                self.0.date.set(date);
-            }
+            let date = head.headers.get(http::header::DATE);
+            let date = date.and_then(|date| date.as_bytes().try_into().ok());
+            self.0.date.set(date.unwrap_or_default());
             let packed = head
                 .headers
                 .get(http::header::CONTENT_ENCODING)
@@ -71,7 +67,7 @@ impl ApiServer for RealServer {
         .boxed_local()
     }
 
-    fn bytes_moved(&self) -> u64 {
+    fn link_bytes(&self) -> [u64; 2] {
         self.0.moved.bytes()
     }
 

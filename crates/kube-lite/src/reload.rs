@@ -26,8 +26,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::access::{self, AccessError, AccessSource, AuthorityFile, Renewed};
+use super::alive::Moved;
 use super::claims::Claims;
-use super::connect::{self, connect};
+use super::connect::{self, connect_in_place_of};
 use super::files;
 use super::real::RealServer;
 use super::token::TokenFile;
@@ -167,7 +168,7 @@ impl Reloading {
         renewed: Renewed,
         user_agent: String,
     ) -> Result<Self, AccessError> {
-        let current = load(side, &source, &reach, &renewed, &user_agent)?;
+        let current = load(side, &source, &reach, &renewed, &user_agent, Moved::default())?;
         Ok(Self {
             side: side.into(),
             source,
@@ -281,7 +282,8 @@ impl Reloading {
     }
 
     fn load(&self, renewed: &Renewed) -> Result<Current, AccessError> {
-        load(&self.side, &self.source, &self.reach, renewed, &self.user_agent)
+        let moved = self.current.borrow().server.0.moved.clone();
+        load(&self.side, &self.source, &self.reach, renewed, &self.user_agent, moved)
     }
 
     /// True if a URL is one of this server: it has the scheme, the host and the port.
@@ -307,8 +309,8 @@ impl ApiServer for Reloading {
         self.send_and_look(request).boxed_local()
     }
 
-    fn bytes_moved(&self) -> u64 {
-        self.current.borrow().server.bytes_moved()
+    fn link_bytes(&self) -> [u64; 2] {
+        self.current.borrow().server.link_bytes()
     }
 
     fn time(&self) -> Option<u64> {
@@ -399,6 +401,7 @@ fn load(
     reach: &Reach,
     renewed: &Renewed,
     user_agent: &str,
+    moved: Moved,
 ) -> Result<Current, AccessError> {
     let kubeconfig = match source {
         AccessSource::Kubeconfig { path, .. } => std::slice::from_ref(path),
@@ -420,7 +423,7 @@ fn load(
         before
     };
     let address = access::server_for_people(&config);
-    let connection = connect(&config, user_agent).map_err(|fault| loaded.place.error(fault))?;
+    let connection = connect_in_place_of(moved, &config, user_agent).map_err(|fault| loaded.place.error(fault))?;
     if access::shows_credentials(&config) {
         log_line!(
             Warn,

@@ -178,13 +178,16 @@ async fn a_replaced_kubeconfig_is_used_within_a_minute_and_watches_go_on() {
     let mut watch = get(&server, "/watch").await.unwrap();
     assert_eq!(watch.body.next().await.unwrap().unwrap(), "here");
     write_kubeconfig(&path, hub.address, "token: two");
-    let before = server.current();
+    let (before, bytes) = (server.current(), server.link_bytes());
+    assert!(bytes.iter().all(|bytes| *bytes > 0), "{bytes:?}");
     assert_eq!(ask(&server).await, "hub");
     assert!(Rc::ptr_eq(&before, &server.current()), "nothing has failed");
     wait_a_minute().await;
     assert_eq!(ask(&server).await, "hub");
     assert!(!Rc::ptr_eq(&before, &server.current()));
     drop(before);
+    let counted_on = server.link_bytes().into_iter().zip(bytes).all(|(now, then)| now > then);
+    assert!(counted_on, "{bytes:?} {:?}", server.link_bytes());
     let more = tokio::time::timeout(Duration::from_millis(50), watch.body.next()).await;
     assert!(more.is_err(), "the watch is still open: {more:?}");
 }

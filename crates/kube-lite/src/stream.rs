@@ -312,7 +312,10 @@ impl Watching {
                 self.contact.broke_off();
                 Err(error)
             }
-            chunk => chunk,
+            chunk => {
+                self.contact.figures.hears();
+                chunk
+            }
         }
     }
 

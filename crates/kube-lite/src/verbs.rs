@@ -26,6 +26,7 @@ pub use self::writes::Operation;
 use self::writes::pointer;
 use self::yaml::for_yaml;
 use super::contact::{Contact, Probe};
+use super::figures::Figures;
 use super::lanes::Traffic;
 use super::resource::{ObjectName, ResourceType, encode};
 use super::room::Room;
@@ -90,6 +91,13 @@ impl Cluster {
         self
     }
 
+    /// The same, counting into the figures of all that is behind one address.
+    #[must_use]
+    pub fn counting(mut self, figures: &Rc<Figures>) -> Self {
+        self.contact = Rc::new(Contact::counting(figures));
+        self
+    }
+
     /// The same side over the same connection, without its rate limit, and with a stream kept for it: for the Lease, whose
     /// requests must not wait their turn in a burst. One at a time.
     #[must_use]
@@ -139,6 +147,8 @@ impl Cluster {
             place: self.server.place(),
             workspaces: self.workspaces,
             credentials_end: self.server.credentials_end(),
+            figures: Rc::clone(&self.contact.figures),
+            link_bytes: self.server.link_bytes(),
         }
     }
 

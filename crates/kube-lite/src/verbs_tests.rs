@@ -200,8 +200,8 @@ impl ApiServer for Slow {
         .boxed_local()
     }
 
-    fn bytes_moved(&self) -> u64 {
-        self.start.elapsed().as_secs() * self.bytes_a_second
+    fn link_bytes(&self) -> [u64; 2] {
+        [self.start.elapsed().as_secs() * self.bytes_a_second, 0]
     }
 }
 

@@ -10,6 +10,7 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use kube_lite::access::{AccessError, AccessSource};
 use kube_lite::below::{Below, Host};
+use kube_lite::figures::Figures;
 use kube_lite::{Cluster, RateLimit, Workspaces};
 
 use crate::agent::{Agent, Answer, Request};
@@ -31,6 +32,8 @@ pub struct HostOverride {
 #[derive(Clone)]
 pub(crate) struct Kcp {
     host: Host,
+    /// What is counted of all requests.
+    figures: Rc<Figures>,
     overrides: Rc<[HostOverride]>,
     known: Rc<sync::Known>,
     clock: fn() -> Duration,
@@ -45,6 +48,7 @@ impl Kcp {
     ) -> Result<Self, AccessError> {
         Ok(Self {
             host: Host::open("kcp", source, user_agent)?,
+            figures: Rc::default(),
             overrides: overrides.into(),
             known: Rc::default(),
             clock,
@@ -58,13 +62,18 @@ impl Kcp {
 
     /// A workspace, by its path or id.
     pub(crate) fn workspace(&self, name: &str, workspace: &str) -> Cluster {
-        cluster(name, self.host.below(&format!("/clusters/{workspace}")))
+        self.cluster(name, self.host.below(&format!("/clusters/{workspace}")))
     }
 
     /// A virtual workspace, with all workspaces that it shows.
     pub(crate) fn at(&self, place: &Place) -> Cluster {
         let url = reached(&place.0, &self.overrides);
-        cluster("shard", self.host.at(&url)).with(Workspaces::Many)
+        self.cluster("shard", self.host.at(&url)).with(Workspaces::Many)
+    }
+
+    fn cluster(&self, name: &str, server: Below) -> Cluster {
+        let cluster = Cluster::new(name, Box::new(server), RateLimit::new(None), WRITER);
+        cluster.counting(&self.figures)
     }
 }
 
@@ -77,10 +86,6 @@ fn reached(url: &str, overrides: &[HostOverride]) -> String {
     let (host, path) = rest.split_at(end);
     let to = overrides.iter().find(|known| known.from.eq_ignore_ascii_case(host));
     format!("{scheme}://{}{path}", to.map_or(host, |known| &known.to))
-}
-
-fn cluster(name: &str, server: Below) -> Cluster {
-    Cluster::new(name, Box::new(server), RateLimit::new(None), WRITER)
 }
 
 impl Perform<Agent> for Kcp {

@@ -16,6 +16,8 @@ pub(super) struct Entry<S, P> {
     /// It came back by a refill, and could be taken since then.
     pub(super) refilled: bool,
     pub(super) payload: Option<P>,
+    /// Since when there is something to do, if that is known.
+    pub(super) since: Option<Instant>,
 }
 
 /// Numbers are never used twice.
@@ -64,6 +66,7 @@ impl<K: QueueKey> Queue<K> {
             failures,
             refilled: false,
             payload: None,
+            since: self.now,
         };
         self.entries.insert(key.clone(), entry);
     }

@@ -195,6 +195,8 @@ pub struct Queue<K: QueueKey> {
     /// Entries with state `Running`.
     running: usize,
     payload_bytes: usize,
+    /// See [`Queue::it_is`].
+    now: Option<Instant>,
     /// The time of the last take. A gate that was open then needs no timer: its keys wait for something else.
     taken_at: Option<Instant>,
 }
@@ -220,8 +222,14 @@ impl<K: QueueKey> Queue<K> {
             refilled: 0,
             running: 0,
             payload_bytes: 0,
+            now: None,
             taken_at: None,
         }
+    }
+
+    /// Sets the time at which keys are added from now on, for [`Queue::since`].
+    pub fn it_is(&mut self, now: Instant) {
+        self.now = Some(now);
     }
 
     /// Makes a key ready. A payload replaces an older one; without one, the worker reads the object itself.
@@ -336,7 +344,7 @@ impl<K: QueueKey> Queue<K> {
                 self.remove(key);
                 return None;
             }
-            Done::Finished => entry.failures = 0,
+            Done::Finished => (entry.failures, entry.since) = (0, Some(now)),
             Done::Later(_) | Done::NotYet(_) | Done::Again => {}
             Done::Retry(_) => entry.failures = entry.failures.saturating_add(1),
             Done::Unreachable(side) => {
@@ -449,6 +457,16 @@ impl<K: QueueKey> Queue<K> {
     /// True if the key is here: it waits, or a worker has it.
     pub fn has(&self, key: &K) -> bool {
         self.entries.contains_key(key)
+    }
+
+    /// Since when there is something to do for a key that is here, if that is known.
+    pub fn since(&self, key: &K) -> Option<Instant> {
+        self.entries.get(key)?.since
+    }
+
+    /// The same of that one for which it is longest.
+    pub fn oldest(&self) -> Option<Instant> {
+        self.entries.values().filter_map(|entry| entry.since).min()
     }
 
     /// How often in a row the key has failed so far.

@@ -73,6 +73,30 @@ fn a_key_whose_time_has_not_come_waits_for_just_that_and_has_not_failed() {
 }
 
 #[test]
+fn a_key_is_as_old_as_what_is_to_be_done_for_it() {
+    let start = Instant::now();
+    let at = |seconds: u64| start + Duration::from_secs(seconds);
+    let mut queue = queue(&["of unknown age"]);
+    assert_eq!(queue.oldest(), None);
+    queue.it_is(at(1));
+    queue.add("a", Class::Normal, None);
+    queue.it_is(at(2));
+    queue.add_after("b", Class::Normal, Duration::from_secs(60), at(2));
+    queue.add("a", Class::Normal, None);
+    assert_eq!((queue.since(&"a"), queue.since(&"b")), (Some(at(1)), Some(at(2))));
+    assert_eq!(queue.oldest(), Some(at(1)));
+    // It fails, and changes while a worker has it: then something else is to be done.
+    take_all(&mut queue, at(3));
+    queue.done(&"a", Done::Retry(None), at(4), 0.0);
+    assert_eq!(queue.since(&"a"), Some(at(1)));
+    take_all(&mut queue, at(10));
+    queue.add("a", Class::Normal, None);
+    queue.done(&"a", Done::Finished, at(11), 0.0);
+    assert_eq!(queue.since(&"a"), Some(at(11)));
+    assert_eq!(queue.oldest(), Some(at(2)));
+}
+
+#[test]
 fn keys_go_by_class() {
     let now = Instant::now();
     let mut queue = Queue::default();

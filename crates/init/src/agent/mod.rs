@@ -27,6 +27,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use driver::outbox::Outbox;
+use driver::page;
 use driver::serve::HealthQuery;
 use driver::source::{Reading, Style};
 use driver::{Course, Event, Moment, Role};
@@ -188,8 +189,14 @@ impl Agent {
         match question {
             HealthQuery::Alive(answer) => drop(answer.send(())),
             HealthQuery::Ready(answer) => drop(answer.send(self.missing().map_or(Ok(()), Err))),
-            HealthQuery::Metrics { answer, .. } => {
-                let text = metrics::render(self.report.counters(), &self.groups, self.report.failing());
+            HealthQuery::Metrics { now, answer } => {
+                let now = page::Now {
+                    at: self.now,
+                    since_1970: now,
+                };
+                let servers = page::Server::all_of(&self.contacts, &[(Side::Config, "kcp")]);
+                let (counters, failing) = (self.report.counters(), self.report.failing());
+                let text = metrics::render(counters, &self.groups, failing, &servers, now);
                 drop(answer.send(text.into()));
             }
             HealthQuery::Status { answer, .. } => {

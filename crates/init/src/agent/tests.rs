@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::mem;
 
 use bytes::Bytes;
+use driver::page::Now;
 use driver::source::{Covers, SourceEvent, SourceId, Versions};
 use serde_json::{Value, json};
 
@@ -199,7 +200,11 @@ fn a_workspace_is_filled_and_then_let_go() {
     bench.handle(Event::Answer(Answer::Released(key(0, "w"), Ok(Released::At(7)))));
     bench.shows(Feed::Clusters(0), &logical_cluster("w", 6));
     assert_eq!(bench.filling(), []);
-    let text = metrics::render(bench.agent.report.counters(), &bench.agent.groups, 0);
+    let now = Now {
+        at: Instant::now(),
+        since_1970: Duration::ZERO,
+    };
+    let text = metrics::render(bench.agent.report.counters(), &bench.agent.groups, 0, &[], now);
     for line in [
         "edge_syncer_init_workspaces_initialized_total{target=\"a\"} 1\n",
         "edge_syncer_init_workspaces_waiting{target=\"a\"} 0\n",

@@ -41,8 +41,6 @@ reasons! {
     StopRequested,
     /// A second signal has come; the program stops at once.
     StopForced,
-    /// SIGHUP has come, which has no effect. To do: nothing: replaced files are noticed without it.
-    SignalIgnored,
     /// The program has ended as it was asked to.
     Stopped,
     /// A library has written this line; `target` names it. To do: report it if it lasts.
@@ -259,6 +257,16 @@ reasons! {
     LeaseForbidden,
     /// The Lease can be used again.
     LeaseUsable,
+    /// SIGHUP has come, so lines at debug level are written for ten minutes.
+    LogLevelRaised,
+    /// Those ten minutes are over.
+    LogLevelRestored,
+    /// SIGHUP has come, and lines at debug level are written anyway.
+    SignalIgnored,
+    /// The clock of a side and that of this machine differ by more than 30 s. To do: set the one that is wrong.
+    ClockDiffers,
+    /// They do not differ by so much any more.
+    ClockAgrees,
     /// A request for health or metrics broke off, or took too long. To do: nothing, unless a probe fails.
     HealthRequestFailed,
     /// Flags of the Go syncer were given that have no effect. To do: remove them when it suits you.

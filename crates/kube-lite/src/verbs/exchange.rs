@@ -11,6 +11,7 @@ use http::{Method, Request, Uri};
 use tokio::time::{Instant, timeout};
 
 use super::Cluster;
+use crate::figures::Verb;
 use crate::json::OBJECT_LIMIT;
 use crate::logging::log_line;
 use crate::rate::Permit;
@@ -112,11 +113,12 @@ impl Cluster {
             method = request.method(),
             path = request.uri()
         );
-        let began = Instant::now();
+        let (verb, began) = (Verb::of(&request), Instant::now());
         let most = BUSY_LIMIT + upload(&request);
         let about = (request.method().clone(), request.uri().clone());
         let sent = self.patiently(most, "no answer", Some(about), permit.spend(self.server.send(request)));
         let answer = sent.await.flatten();
+        self.count(verb, answer.as_ref().ok().map(|response| response.status), began);
         if let Ok(response) = &answer {
             self.rate.server_is_fair(response.is_fair);
         }
@@ -146,6 +148,11 @@ impl Cluster {
         answer
     }
 
+    /// Counts a request that began then, and has this code for an answer, or none.
+    pub(super) fn count(&self, verb: Verb, code: Option<u16>, began: Instant) {
+        self.contact.figures.ends(verb, code, began, self.server.time());
+    }
+
     /// The error that makes it needless to send a request.
     fn refusal(&self) -> Option<Error> {
         let refused = &self.contact.credentials;
@@ -162,7 +169,10 @@ impl Cluster {
         let began = Instant::now();
         let piece = self.patiently(BUSY_LIMIT, "the answer stalled: nothing", None, body.next());
         match piece.await.and_then(Option::transpose) {
-            Ok(piece) => Ok(piece),
+            Ok(piece) => {
+                self.contact.figures.hears();
+                Ok(piece)
+            }
             Err(error) => {
                 let error = self.judge(began, error).await;
                 if error.is_unreachable() {
@@ -246,16 +256,19 @@ impl Cluster {
         let mut future = pin!(future);
         let start = Instant::now();
         loop {
-            let moved = self.server.bytes_moved();
+            let moved = self.bytes_moved();
             if let Ok(output) = timeout(quiet, &mut future).await {
                 return Some(output);
             }
-            // The counter begins again when the client is replaced.
-            let busy = self.server.bytes_moved().abs_diff(moved) >= BUSY;
+            let busy = self.bytes_moved().saturating_sub(moved) >= BUSY;
             if !busy || start.elapsed() >= most {
                 return None;
             }
         }
+    }
+
+    fn bytes_moved(&self) -> u64 {
+        self.server.link_bytes().iter().sum()
     }
 }
 

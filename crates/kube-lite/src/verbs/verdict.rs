@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use super::Cluster;
 use super::exchange::request;
 use crate::error::first_line;
+use crate::figures::Verb;
 use crate::logging::log_line;
 use crate::{Body, Error};
 
@@ -82,7 +83,10 @@ impl Cluster {
             let answer = self.server.send(question?).await?;
             Ok((answer.status, begin_of(answer.body).await))
         };
-        let answer = match self.while_it_moves(QUESTION_LIMIT, BUSY_LIMIT, sent).await {
+        let answer = self.while_it_moves(QUESTION_LIMIT, BUSY_LIMIT, sent).await;
+        let code = answer.as_ref().and_then(|answer| answer.as_ref().ok());
+        self.count(Verb::Read, code.map(|(code, _)| *code), began);
+        let answer = match answer {
             Some(Ok((200..=299, body))) if is_of_api(&body) => {
                 self.contact.is_api(began);
                 Ok(())

@@ -1,6 +1,6 @@
 //! The figures of the agent, in the text format of Prometheus.
 
-use std::fmt::Write as _;
+use driver::page::{Now, Page, Server};
 
 /// What is counted.
 pub(super) struct Figures {
@@ -14,60 +14,42 @@ pub(super) struct Figures {
 
 /// The figures of an agent that stands by while another one leads.
 pub(crate) fn render_standby() -> String {
-    let mut page = String::new();
-    leading(&mut page, 0);
+    page(false).text
+}
+
+/// A page with the metrics of the process.
+fn page(leads: bool) -> Page {
+    let mut page = Page::new("edge_syncer_publish_");
+    let help = "Whether this process does the work.";
+    page.single("leading", "gauge", help, u8::from(leads));
+    page.process();
     page
 }
 
 /// All figures as text.
-pub(super) fn render(figures: &Figures) -> String {
-    let mut page = String::new();
-    leading(&mut page, 1);
-    let gauges = [
+pub(super) fn render(figures: &Figures, servers: &[Server], now: Now) -> String {
+    let mut page = page(true);
+    // As the Go agent has it.
+    let name = "sync_agent_published_resource".to_owned();
+    page.begin_named(name, "gauge", "PublishedResources that the selector matches.");
+    page.line(&[], figures.published);
+    for (name, help, value) in [
         (
-            "sync_agent_published_resource",
-            "PublishedResources that the selector matches.",
-            figures.published,
-        ),
-        (
-            "edge_syncer_publish_workspaces_bound",
+            "workspaces_bound",
             "Workspaces that have bound the export.",
             figures.bound,
         ),
+        ("objects", "Objects in workspaces that are synced.", figures.objects),
+        ("objects_pending", "Objects that are not in sync now.", figures.pending),
         (
-            "edge_syncer_publish_objects",
-            "Objects in workspaces that are synced.",
-            figures.objects,
-        ),
-        (
-            "edge_syncer_publish_objects_pending",
-            "Objects that are not in sync now.",
-            figures.pending,
-        ),
-        (
-            "edge_syncer_publish_failing",
+            "failing",
             "PublishedResources, objects and lists that fail now.",
             figures.failing,
         ),
-    ];
-    for (name, help, value) in gauges {
-        line(&mut page, [name, "gauge", help], value as u64);
+    ] {
+        page.single(name, "gauge", help, value);
     }
-    let passes = ["edge_syncer_publish_passes_total", "counter", "Passes over objects."];
-    line(&mut page, passes, figures.passes);
-    page
-}
-
-fn leading(page: &mut String, value: u64) {
-    let leading = [
-        "edge_syncer_publish_leading",
-        "gauge",
-        "Whether this process does the work.",
-    ];
-    line(page, leading, value);
-}
-
-fn line(page: &mut String, [name, kind, help]: [&str; 3], value: u64) {
-    // Writing to a String cannot fail.
-    let _ = writeln!(page, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
+    page.single("passes_total", "counter", "Passes over objects.", figures.passes);
+    page.servers(servers, now);
+    page.text
 }

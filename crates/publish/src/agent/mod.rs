@@ -29,6 +29,7 @@ use std::time::Duration;
 
 use driver::Moment;
 use driver::outbox::Outbox;
+use driver::page;
 use driver::queue::{Class, Done, Payload as _, Queue, QueueKey as _};
 use driver::serve::HealthQuery;
 use driver::share;
@@ -307,7 +308,13 @@ impl Agent {
         match question {
             HealthQuery::Alive(answer) => drop(answer.send(())),
             HealthQuery::Ready(answer) => drop(answer.send(self.missing().map_or(Ok(()), Err))),
-            HealthQuery::Metrics { answer, .. } => {
+            HealthQuery::Metrics { now, answer } => {
+                let now = page::Now {
+                    at: self.now,
+                    since_1970: now,
+                };
+                let sides = [(Side::Service, "service"), (Side::Slices, "kcp")];
+                let servers = page::Server::all_of(&self.contacts, &sides);
                 let figures = metrics::Figures {
                     published: self.published.len(),
                     bound: self.shards.bound().unwrap_or_default(),
@@ -316,7 +323,7 @@ impl Agent {
                     failing: self.report.failing(),
                     passes: self.report.passes(),
                 };
-                drop(answer.send(metrics::render(&figures).into()));
+                drop(answer.send(metrics::render(&figures, &servers, now).into()));
             }
             HealthQuery::Status { answer, .. } => {
                 let (published, objects) = (self.published.len(), self.objects.len());
