@@ -14,18 +14,17 @@ use tokio::time::Instant;
 
 use super::config_kind::ConfigKind;
 use super::configs::ConfigName;
-use super::timers::Timer;
-use super::{Model, Request, TypeState};
+use super::guard::Condition;
+use super::{Model, TypeState};
 use crate::api::status::{FAILING, Failure, FieldProblem, Hold, NAMED, OfEdge, Status};
 use crate::api::{GROUP, VERSION};
 use crate::plan::OfConfig;
 use crate::report::{Subject, Topic};
-use crate::side::Side;
 use crate::sync::meta::Meta;
 use crate::sync::status_writer::status_manager;
 
 /// Between something that happens and the look at what follows from it: more comes with it.
-const SOON: Duration = Duration::from_secs(2);
+pub(super) const SOON: Duration = Duration::from_secs(2);
 /// Between two writes of one status while nothing but its counts changes.
 const RARELY: Duration = Duration::from_secs(4);
 /// How long after a write what the hub reports may be from before it.
@@ -92,6 +91,69 @@ impl ConfigStatuses {
         }
     }
 
+    /// What differs from what the hub has, to be applied as this sync target; and whether it is to be looked at again soon.
+    /// `clock` is for people.
+    pub(super) fn differing(
+        &mut self,
+        of_edge: Vec<(ConfigName, OfEdge)>,
+        uid: &str,
+        clock: &str,
+        now: Instant,
+    ) -> (Option<StatusesToWrite>, bool) {
+        self.writing.clear();
+        let mut configs = Vec::new();
+        let mut again = false;
+        for ((kind, name), ours) in of_edge {
+            if self.is_lacking(kind, now) {
+                continue;
+            }
+            let known = self.known.entry((kind, name.clone())).or_default();
+            // What is synced within a moment is no news.
+            let is_pending = std::mem::replace(&mut known.was_pending, ours.pending > 0);
+            let may_soon_pass = ours.pending > 0 && !is_pending;
+            let is = known.is.clone().only_of(uid);
+            let status = known.is.with(ours, clock);
+            let mine = status.clone().only_of(uid);
+            let is_rare = known.written.is_some_and(|at| now.duration_since(at) < RARELY);
+            if may_soon_pass || mine != is && is_rare && !is_news(&is, &mine) {
+                again = true;
+            } else if mine != is {
+                configs.push((kind, name.clone(), body(kind, &name, &mine)));
+                self.writing.insert((kind, name), status);
+            }
+        }
+        let manager = status_manager(uid);
+        let all = (!configs.is_empty()).then_some(StatusesToWrite { manager, configs });
+        (all, again)
+    }
+
+    /// True if the first lists are not complete, and have not been for so long that the status has to say it.
+    pub(super) fn waits_for_lists(&mut self, are_complete: bool, now: Instant) -> bool {
+        if are_complete {
+            self.reading_since = None;
+        }
+        !are_complete && now.duration_since(*self.reading_since.get_or_insert(now)) < READING
+    }
+
+    /// The hub has stored what was written to a config, at this version. Returns the one before.
+    pub(super) fn is_written(&mut self, of: &ConfigName, version: u64, now: Instant) -> Option<u64> {
+        let status = self.writing.remove(of)?;
+        self.stored.insert(of.0);
+        self.lacking.remove(&of.0);
+        let known = self.known.get_mut(of)?;
+        let before = known.version;
+        (known.is, known.version, known.written) = (status, version, Some(now));
+        Some(before)
+    }
+
+    /// The hub does not store the status of this kind. True if that is new.
+    pub(super) fn is_not_stored(&mut self, kind: ConfigKind, now: Instant) -> bool {
+        self.stored.remove(&kind);
+        let known = self.lacking.get(&kind);
+        let wait = known.map_or(LACKING, |(_, wait)| LONGEST_LACKING.min(*wait * 6));
+        self.lacking.insert(kind, (now + wait, wait)).is_none()
+    }
+
     /// True if the hub stores the status of configs of that kind.
     pub(super) fn is_stored(&self, kind: ConfigKind) -> bool {
         self.stored.contains(&kind)
@@ -111,129 +173,8 @@ pub(super) fn is_unknown_to_schema(error: &Error) -> bool {
 }
 
 impl Model {
-    /// True if configs are being written. One write follows another, since an answer that comes after that to a later write
-    /// would look as if the hub had gone back to older versions.
-    pub(super) fn writes_to_configs(&self) -> bool {
-        self.timers.is_running(Timer::Heartbeat) || self.timers.is_running(Timer::ConfigStatus)
-    }
-
-    /// Something has happened that may change what the configs say.
-    pub(super) fn look_at_statuses_soon(&mut self) {
-        // A hub that is silent gets the heartbeat first, so that a link that passes little is not asked for more.
-        let is_silent = self.sides.of(Side::Hub).answering.is_silent();
-        if self.settings.heartbeat.is_some() && self.selecting.are_known() && !is_silent {
-            self.timers.set_if_idle(Timer::ConfigStatus, self.now + SOON);
-        }
-    }
-
-    /// Compares what this edge says of the configs with what the hub has, and applies what differs.
-    pub(super) fn write_statuses(&mut self) {
-        if self.writes_to_configs()
-            || !self.timers.fires(Timer::ConfigStatus, self.now)
-            || self.sides.of(Side::Hub).answering.is_silent()
-        {
-            return;
-        }
-        if self.has_read_all() {
-            self.statuses.reading_since = None;
-        } else if self
-            .now
-            .duration_since(*self.statuses.reading_since.get_or_insert(self.now))
-            < READING
-        {
-            self.timers.set(Timer::ConfigStatus, self.now + SOON);
-            return;
-        }
-        let of_edge = self.of_edge();
-        let now = (self.settings.clock)();
-        let uid = &self.settings.policy.sync_target.uid;
-        let mut configs = Vec::new();
-        let mut again = false;
-        for ((kind, name), ours) in of_edge {
-            if self.statuses.is_lacking(kind, self.now) {
-                continue;
-            }
-            let known = self.statuses.known.entry((kind, name.clone())).or_default();
-            // What is synced within a moment is no news.
-            let is_pending = std::mem::replace(&mut known.was_pending, ours.pending > 0);
-            let may_soon_pass = ours.pending > 0 && !is_pending;
-            let is = known.is.clone().only_of(uid);
-            let status = known.is.with(ours, &now);
-            let mine = status.clone().only_of(uid);
-            let is_rare = known.written.is_some_and(|at| self.now.duration_since(at) < RARELY);
-            if may_soon_pass || mine != is && is_rare && !is_news(&is, &mine) {
-                again = true;
-            } else if mine != is {
-                configs.push((kind, name.clone(), body(kind, &name, &mine)));
-                self.statuses.writing.insert((kind, name), status);
-            }
-        }
-        if configs.is_empty() {
-            if again {
-                self.timers.set(Timer::ConfigStatus, self.now + SOON);
-            }
-            return;
-        }
-        self.timers.starts(Timer::ConfigStatus);
-        let manager = status_manager(uid);
-        self.request(Request::Statuses(StatusesToWrite { manager, configs }));
-    }
-
-    pub(super) fn on_statuses(&mut self, written: StatusesWritten) {
-        self.timers.ends(Timer::ConfigStatus);
-        let mut writing = std::mem::take(&mut self.statuses.writing);
-        let mut has_failed = false;
-        for (kind, name, result) in written {
-            let of = (kind, name);
-            let subject = Subject::Thing(Side::Hub, Topic::ConfigStatus, kind.of_name(&of.1));
-            match (result, writing.remove(&of)) {
-                (Ok(meta), Some(status)) => {
-                    self.report.works(&subject);
-                    self.report.wrote(Side::Hub, "status");
-                    self.statuses.stored.insert(kind);
-                    self.statuses.lacking.remove(&kind);
-                    let Some(known) = self.statuses.known.get_mut(&of) else {
-                        continue;
-                    };
-                    let (before, version) = (known.version, meta.version_number());
-                    (known.is, known.version, known.written) = (status, version, Some(self.now));
-                    self.config_written_at(kind, before, version);
-                }
-                (Ok(_), None) => {}
-                (Err(error), _) if error.is_unreachable() => {
-                    self.side_is_silent(Side::Hub, "writing the status", &error);
-                }
-                (Err(error), _) if error.proves_absent(&of.1) => self.report.clear(&subject),
-                (Err(error), _) if is_unknown_to_schema(&error) => self.lacks_status(kind, &error),
-                (Err(error), _) => {
-                    has_failed = true;
-                    self.fails(subject, "writing the status", &error);
-                }
-            }
-        }
-        if has_failed {
-            self.timers.retry(Timer::ConfigStatus, self.now, self.chance.f64());
-        } else {
-            self.timers.succeeds(Timer::ConfigStatus);
-            self.look_at_statuses_soon();
-        }
-    }
-
-    /// The hub does not store the status of this kind: it gets the heartbeat only, with what is held.
-    pub(super) fn lacks_status(&mut self, kind: ConfigKind, error: &Error) {
-        self.statuses.stored.remove(&kind);
-        let known = self.statuses.lacking.get(&kind);
-        let wait = known.map_or(LACKING, |(_, wait)| LONGEST_LACKING.min(*wait * 6));
-        let lacking = (self.now + wait, wait);
-        if self.statuses.lacking.insert(kind, lacking).is_none() {
-            self.report.keeps_no_status(kind.kind(), error);
-            self.heartbeat_at_once();
-        }
-    }
-
-    /// What this edge says of each config.
-    fn of_edge(&self) -> Vec<(ConfigName, OfEdge)> {
-        let condition = self.hold_condition();
+    /// What this edge says of each config, with what it holds.
+    pub(super) fn of_edge(&self, condition: Condition) -> Vec<(ConfigName, OfEdge)> {
         let hold = condition.held.then(|| Hold {
             reason: condition.reason.to_owned(),
             message: condition.message,

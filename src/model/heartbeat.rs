@@ -13,13 +13,14 @@ use kube_lite::Error;
 use serde_json::json;
 
 use super::config_kind::ConfigKind;
-use super::config_status::is_unknown_to_schema;
+use super::config_status::{SOON, StatusesWritten, is_unknown_to_schema};
 use super::guard::Condition;
 use super::timers::Timer;
 use super::{Model, Request};
 use crate::api::status::DELETES_HELD;
 use crate::api::{GROUP, HEARTBEAT_FIELD_MANAGER, VERSION};
 use crate::plan::StatusPath;
+use crate::report::{Subject, Topic};
 use crate::side::Side;
 use crate::sync::meta::Meta;
 use crate::sync::status_writer::manager_of;
@@ -254,6 +255,86 @@ impl Model {
                 self.lacks_status(kind, &error);
             }
             Err(error) => self.fails(subject, "writing the heartbeat", &error),
+        }
+    }
+
+    /// True if configs are being written. One write follows another, since an answer that comes after that to a later write
+    /// would look as if the hub had gone back to older versions.
+    pub(super) fn writes_to_configs(&self) -> bool {
+        self.timers.is_running(Timer::Heartbeat) || self.timers.is_running(Timer::ConfigStatus)
+    }
+
+    /// Something has happened that may change what the configs say.
+    pub(super) fn look_at_statuses_soon(&mut self) {
+        // A hub that is silent gets the heartbeat first, so that a link that passes little is not asked for more.
+        let is_silent = self.sides.of(Side::Hub).answering.is_silent();
+        if self.settings.heartbeat.is_some() && self.selecting.are_known() && !is_silent {
+            self.timers.set_if_idle(Timer::ConfigStatus, self.now + SOON);
+        }
+    }
+
+    /// Compares what this edge says of the configs with what the hub has, and applies what differs.
+    pub(super) fn write_statuses(&mut self) {
+        if self.writes_to_configs()
+            || !self.timers.fires(Timer::ConfigStatus, self.now)
+            || self.sides.of(Side::Hub).answering.is_silent()
+        {
+            return;
+        }
+        let are_complete = self.has_read_all();
+        if self.statuses.waits_for_lists(are_complete, self.now) {
+            self.timers.set(Timer::ConfigStatus, self.now + SOON);
+            return;
+        }
+        let of_edge = self.of_edge(self.hold_condition());
+        let clock = (self.settings.clock)();
+        let uid = &self.settings.policy.sync_target.uid;
+        let (all, again) = self.statuses.differing(of_edge, uid, &clock, self.now);
+        if let Some(all) = all {
+            self.timers.starts(Timer::ConfigStatus);
+            self.request(Request::Statuses(all));
+        } else if again {
+            self.timers.set(Timer::ConfigStatus, self.now + SOON);
+        }
+    }
+
+    pub(super) fn on_statuses(&mut self, written: StatusesWritten) {
+        self.timers.ends(Timer::ConfigStatus);
+        let mut has_failed = false;
+        for (kind, name, result) in written {
+            let of = (kind, name);
+            let subject = Subject::Thing(Side::Hub, Topic::ConfigStatus, kind.of_name(&of.1));
+            match result {
+                Ok(meta) => {
+                    self.report.works(&subject);
+                    self.report.wrote(Side::Hub, "status");
+                    let version = meta.version_number();
+                    if let Some(before) = self.statuses.is_written(&of, version, self.now) {
+                        self.config_written_at(kind, before, version);
+                    }
+                }
+                Err(error) if error.is_unreachable() => self.side_is_silent(Side::Hub, "writing the status", &error),
+                Err(error) if error.proves_absent(&of.1) => self.report.clear(&subject),
+                Err(error) if is_unknown_to_schema(&error) => self.lacks_status(kind, &error),
+                Err(error) => {
+                    has_failed = true;
+                    self.fails(subject, "writing the status", &error);
+                }
+            }
+        }
+        if has_failed {
+            self.timers.retry(Timer::ConfigStatus, self.now, self.chance.f64());
+        } else {
+            self.timers.succeeds(Timer::ConfigStatus);
+            self.look_at_statuses_soon();
+        }
+    }
+
+    /// The hub does not store the status of this kind: it gets the heartbeat only, with what is held.
+    fn lacks_status(&mut self, kind: ConfigKind, error: &Error) {
+        if self.statuses.is_not_stored(kind, self.now) {
+            self.report.keeps_no_status(kind.kind(), error);
+            self.heartbeat_at_once();
         }
     }
 }

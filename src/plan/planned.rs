@@ -119,7 +119,7 @@ pub struct TypePlan {
 pub struct OfConfig {
     /// The config as `Kind//name`.
     pub config: Rc<str>,
-    /// What it selects; absent if that is all that is selected, or is not told apart.
+    /// What it selects; absent if that is all that is selected, or is not known by itself.
     pub selects: Option<Rc<Selector>>,
 }
 

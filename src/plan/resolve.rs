@@ -139,7 +139,7 @@ struct Resolver<'a> {
     versions: Chosen<'a>,
     /// What the entries name, whether or not it is served.
     selected: Selected<'a>,
-    /// What each config selects is told apart.
+    /// More than one config asks for something.
     has_several_configs: bool,
     drafts: BTreeMap<Pair, Draft<'a>>,
     /// The index in the plan of what is missing.
