@@ -71,7 +71,7 @@ pub fn init(targets: &'static Targets, filter: Option<&str>, verbosity: LevelFil
     let program = targets.program;
     match filter {
         Some(filter) => builder.parse_filters(filter),
-        None => builder.parse_filters(&format!("warn,{program}=info")),
+        None => builder.parse_filters(&format!("warn,{program}={}", verbosity.min(LevelFilter::Info))),
     };
     if verbosity > LevelFilter::Info {
         builder.filter_module(program, verbosity);
