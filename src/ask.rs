@@ -87,6 +87,7 @@ pub(crate) fn view<'a>(settings: &'a Settings, sync_target: &'a SyncTarget) -> V
         filter: &settings.filter,
         own_namespace: settings.own_namespace.as_deref(),
         renaming: settings.renaming,
+        config: None,
     }
 }
 

@@ -38,6 +38,8 @@ pub mod permissions;
 
 mod ask;
 mod check;
+#[cfg(feature = "admin")]
+mod diff;
 mod sides;
 mod survey;
 mod syncer;
@@ -45,6 +47,8 @@ mod syncer;
 // What each command of the command line does.
 pub use ask::gen_rbac;
 pub use check::check;
+#[cfg(feature = "admin")]
+pub use diff::diff;
 #[cfg(feature = "admin")]
 pub use join::run as generate;
 pub use syncer::run;

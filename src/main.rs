@@ -31,6 +31,13 @@ fn main() -> ExitCode {
             }
         }),
         Ok(Invocation::Check(settings, format)) => Box::pin(edge_syncer::check(*settings, format)),
+        #[cfg(feature = "admin")]
+        Ok(Invocation::Diff(settings, options)) => {
+            if let Err(error) = cli::start_quiet_log(&settings) {
+                return cli::fail(&error);
+            }
+            Box::pin(edge_syncer::diff(*settings, options))
+        }
         Ok(Invocation::Rbac(settings, options)) => Box::pin(async move {
             match edge_syncer::gen_rbac(*settings, options).await {
                 Ok(roles) => cli::print(&roles),

@@ -3,6 +3,7 @@
 use std::error::Error as StdError;
 
 use kube_lite::access::Renewed;
+use kube_lite::dry_run::DryRun;
 use kube_lite::logging::log_line;
 use kube_lite::reload::Reloading;
 use kube_lite::{Cluster, RateLimit};
@@ -33,6 +34,11 @@ pub(crate) fn open(side: Side, settings: &Settings) -> Result<Cluster, Box<dyn S
     )?;
     let cluster = Cluster::new(side.word(), Box::new(server), limit, FIELD_MANAGER);
     let cluster = if side == Side::Edge { cluster.nearby() } else { cluster };
+    let cluster = if settings.dry_run {
+        cluster.through(DryRun)
+    } else {
+        cluster
+    };
     let server = cluster.standing().place.address.clone();
     log_line!(
         Info,

@@ -107,6 +107,12 @@ impl Configs {
         Ok(())
     }
 
+    /// Leaves those with this name.
+    fn retain(&mut self, name: &str) {
+        self.syncer.retain(|config| config.name == name);
+        self.edge_sync.retain(|config| config.name == name);
+    }
+
     /// Those that can be read, as `Kind//name`.
     fn names(&self) -> Vec<String> {
         let syncer = self.syncer.iter().map(|it| (ConfigKind::SyncerConfig, &it.name));
@@ -122,6 +128,8 @@ pub(crate) struct View<'a> {
     pub(crate) filter: &'a Filter,
     pub(crate) own_namespace: Option<&'a str>,
     pub(crate) renaming: bool,
+    /// Only this config, if there were no other.
+    pub(crate) config: Option<&'a str>,
 }
 
 /// Asks both sides. An edge that cannot be asked is assumed to serve what the hub serves. An error means that a side
@@ -146,6 +154,9 @@ pub(crate) async fn survey(
         found.kinds.push(kind.plural());
         found.has_config_status |= config.status_subresource;
         configs.read(hub, kind).await.map_err(at_hub)?;
+    }
+    if let Some(name) = view.config {
+        configs.retain(name);
     }
     if found.kinds.is_empty()
         && let Some(edge) = edge

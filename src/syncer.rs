@@ -1,6 +1,9 @@
 //! The syncer: what `run` starts, in which order, and what ends it.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::error::Error;
+use std::fmt::Display;
 use std::future::Future;
 use std::rc::Rc;
 
@@ -9,14 +12,16 @@ use driver::logger;
 use driver::serve::{self, Desk};
 use driver::shutdown::Shutdown;
 use driver::systemd::Manager;
-use kube_lite::logging::log_line;
-use kube_lite::logging::times;
+use kube_lite::logging::{self, LogReason, log_line, times};
 use kube_lite::{Cluster, ObjectName, reload};
+use log::Level;
 use tokio::sync::mpsc::Receiver;
 use tokio::task::LocalSet;
 
 use crate::cli::Settings;
+use crate::engine::dry_run::{DryRun, Told};
 use crate::engine::{self, Clusters};
+use crate::model::dry_run::Remaining;
 use crate::model::{self, OneCluster};
 use crate::side::Side;
 use crate::sync::job::Policy;
@@ -40,6 +45,14 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         sync_target = settings.sync_target_name,
         uid = settings.sync_target_uid,
     );
+    let dry_run = settings.dry_run;
+    if dry_run {
+        log_line!(
+            Info,
+            DryRun,
+            "nothing is changed at either side: what would be is logged"
+        );
+    }
     let (local, desk) = (LocalSet::new(), Desk::default());
     let places = [(&settings.listen_address, serve::Pages::All)];
     serve::open(&local, places, &desk, logger::since_1970, metrics::render_standby).await?;
@@ -61,7 +74,8 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     }
     let sides = [Side::Hub, Side::Edge].map(|side| Rc::clone(clusters.at(side)));
     local.spawn_local(clocks::watch(sides, logger::since_1970));
-    let setup = engine_setup(settings, clusters);
+    let mut setup = engine_setup(settings, clusters);
+    setup.dry_run = dry_run.then(|| DryRun::new(listener()));
     let ended = match candidacy {
         None => Box::pin(local.run_until(work(setup, credentials, desk.open(), stop))).await,
         Some(candidacy) => {
@@ -76,7 +90,7 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
 }
 
 /// What the engine runs with.
-fn engine_setup(settings: Settings, clusters: Clusters) -> engine::Setup {
+pub(crate) fn engine_setup(settings: Settings, clusters: Clusters) -> engine::Setup {
     let workers = settings
         .rate
         .map_or(MOST_WORKERS, |rate| rate.burst.clamp(1, MOST_WORKERS));
@@ -102,7 +116,9 @@ fn engine_setup(settings: Settings, clusters: Clusters) -> engine::Setup {
             delete_limits: settings.delete_limits,
             renaming: settings.renaming,
             plan_slice: model::PLAN_SLICE,
+            dry_run: settings.dry_run,
         },
+        dry_run: None,
     }
 }
 
@@ -126,6 +142,9 @@ async fn work(
     questions: Receiver<serve::HealthQuery>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), OneCluster> {
+    if setup.dry_run.is_some() {
+        return engine::run_and_answer(setup, questions, stop).await;
+    }
     tokio::select! {
         biased;
         ended = engine::run_and_answer(setup, questions, stop) => ended,
@@ -138,6 +157,45 @@ async fn stop(shutdown: &Shutdown, manager: Option<Rc<Manager>>) {
     shutdown.requested().await;
     if let Some(manager) = manager {
         manager.stopping();
+    }
+}
+
+/// Logs what a dry run tells: one line for each action.
+fn listener() -> impl Fn(Told) {
+    let held = RefCell::new(BTreeSet::new());
+    let log = |side: Side, object: &dyn Display, words: &str, why: &dyn Display| {
+        let keys: [(&str, &dyn Display); 3] = [("side", &side), ("object", object), ("because", why)];
+        logging::write(Level::Info, module_path!(), LogReason::WouldChange, words, &keys);
+    };
+    move |told| match told {
+        Told::Would(would) => {
+            let why = if would.is_as_sent {
+                "as it would be sent: the server cannot be asked before what it needs is there"
+            } else {
+                ""
+            };
+            log(would.side, &would.object, would.words(), &why);
+        }
+        Told::Tried(Remaining {
+            held: deletes,
+            waiting,
+            failing,
+        }) => {
+            for delete in &deletes {
+                let object = delete.at.for_people();
+                if held.borrow_mut().insert((delete.side, object.clone())) {
+                    log(delete.side, &object, "would be deleted, and that is held", &delete.why);
+                }
+            }
+            log_line!(
+                Info,
+                DryRunComplete,
+                "all that configs select was tried",
+                held = deletes.len(),
+                waiting = waiting,
+                failing = failing
+            );
+        }
     }
 }
 

@@ -43,7 +43,7 @@ const ORDERS: [Order; 6] = [
             &["metrics", "permissions"],
             &["model", "engine", "survey"],
             &["join", "init", "publish", "cli"],
-            &["sides", "ask", "check", "syncer", "main", "lib"],
+            &["sides", "ask", "check", "syncer", "diff", "main", "lib"],
         ],
         within: &[
             ("engine", "model"),
@@ -56,6 +56,10 @@ const ORDERS: [Order; 6] = [
             ("check", "sides"),
             ("check", "ask"),
             ("ask", "check"),
+            ("syncer", "sides"),
+            ("diff", "sides"),
+            ("diff", "ask"),
+            ("diff", "syncer"),
         ],
     },
     Order {

@@ -198,6 +198,7 @@ fn the_help_uses_the_words_of_the_field() {
         &["--help"][..],
         &["run", "--help"],
         &["check", "--help"],
+        &["diff", "--help"],
         &["gen", "--help"],
         &["gen", "rbac", "--help"],
         &["prep", "--help"],

@@ -61,6 +61,10 @@ pub(super) enum Command {
     PublishRenderHelp,
     #[cfg(feature = "publish")]
     PublishRender(Box<crate::publish::Render>),
+    #[cfg(feature = "admin")]
+    DiffHelp,
+    #[cfg(feature = "admin")]
+    Diff(Box<RunArgs>, Klog, DiffOptions),
     CheckHelp,
     Check(Box<RunArgs>, Klog, LogFormat),
     RbacHelp,
@@ -76,9 +80,20 @@ pub struct RbacOptions {
     pub allow_escalation: bool,
 }
 
+/// What `diff` is to show: all, unless something is named.
+#[cfg(feature = "admin")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DiffOptions {
+    /// What this config selects.
+    pub config: Option<String>,
+    /// This object: kind, namespace and name.
+    pub object: Option<[String; 3]>,
+}
+
 // In the order of the help. The help adds what the types say: which flags are repeatable, and which are switches.
 /// Syncs between the hub and the edge until stopped by SIGTERM or SIGINT.
 #[derive(FromArgs, ArgsInfo, Debug, Default, Clone, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct RunArgs {
     /// kubeconfig file of the hub (required)
     #[argh(option, arg_name = "FILE")]
@@ -166,6 +181,10 @@ pub(super) struct RunArgs {
     /// delete objects that were there before when their hub objects are deleted, instead of releasing them
     #[argh(switch)]
     pub delete_adopted: bool,
+
+    /// change nothing at either side: log what would be changed, by dry runs that both servers are asked for
+    #[argh(switch)]
+    pub dry_run: bool,
 
     /// never sync objects of this type, such as secrets, deployments.apps or *.example.org
     #[argh(option, arg_name = "RESOURCE[.GROUP]")]

@@ -1,9 +1,11 @@
-//! The command lines of the commands that ask and change nothing: `check` and `gen rbac`. Both take the flags of `run`,
+//! The command lines of the commands that ask and change nothing: `check`, `diff` and `gen rbac`. All take the flags of `run`,
 //! and a few of their own, which are removed from the arguments first.
 
 use kube_lite::logging::LogFormat;
 use kube_lite::spelling;
 
+#[cfg(feature = "admin")]
+use super::args::DiffOptions;
 use super::args::{Command, RbacOptions, run};
 use super::klog::Klog;
 use super::usage::UsageError;
@@ -11,6 +13,8 @@ use crate::side::Side;
 
 /// The names of these commands in messages.
 pub(super) const CHECK: &str = "edge-syncer check";
+#[cfg(feature = "admin")]
+pub(super) const DIFF: &str = "edge-syncer diff";
 pub(super) const RBAC: &str = "edge-syncer gen rbac";
 
 /// Reads the arguments after `check`.
@@ -29,6 +33,39 @@ pub(super) fn check(args: &[String], klog: Klog) -> Result<Command, UsageError> 
         Command::Run(raw, klog) => Ok(Command::Check(raw, klog, format)),
         Command::RunHelp => Ok(Command::CheckHelp),
         other => Ok(other),
+    }
+}
+
+/// Reads the arguments after `diff`.
+#[cfg(feature = "admin")]
+pub(super) fn diff(args: &[String], klog: Klog) -> Result<Command, UsageError> {
+    let wrong = |error: UsageError| error.seen_from(DIFF);
+    let mut rest = args.to_vec();
+    let config = take_value(&mut rest, &["--config"]).map_err(wrong)?;
+    let object = take_value(&mut rest, &["--object"]).map_err(wrong)?;
+    let (mut raw, klog) = match run(&rest, klog).map_err(wrong)? {
+        Command::Run(raw, klog) => (raw, klog),
+        Command::RunHelp => return Ok(Command::DiffHelp),
+        other => return Ok(other),
+    };
+    raw.dry_run = true;
+    if config.as_deref() == Some("") {
+        return Err(wrong(UsageError::new("--config \"\": must be the name of a config")));
+    }
+    let object = object.as_deref().map(object_of).transpose().map_err(wrong)?;
+    Ok(Command::Diff(raw, klog, DiffOptions { config, object }))
+}
+
+/// Kind, namespace and name, as all lines have them.
+#[cfg(feature = "admin")]
+fn object_of(text: &str) -> Result<[String; 3], UsageError> {
+    match *text.split('/').collect::<Vec<_>>() {
+        [kind, namespace, name] if !kind.is_empty() && !name.is_empty() => {
+            Ok([kind, namespace, name].map(str::to_owned))
+        }
+        _ => Err(UsageError::new(format!(
+            "--object {text:?}: must be Kind/namespace/name, such as ConfigMap/shop/prices, or Kind//name, such as Namespace//shop"
+        ))),
     }
 }
 
@@ -116,6 +153,44 @@ mod tests {
             let expected = Command::Check(raw.clone(), Klog::default(), format);
             assert_eq!(check(&words(&line), Klog::default()), Ok(expected), "{line}");
         }
+    }
+
+    #[cfg(feature = "admin")]
+    #[test]
+    fn a_diff_is_of_all_or_of_what_is_named() {
+        let flags = "--from-kubeconfig=a --sync-target-uid=b";
+        let dry = run(&words(&format!("{flags} --dry-run")), Klog::default());
+        let Ok(Command::Run(raw, _)) = dry else {
+            panic!("{dry:?}");
+        };
+        let object = |parts: [&str; 3]| Some(parts.map(str::to_owned));
+        for (line, config, expected) in [
+            ("", None, None),
+            ("--config demo", Some("demo"), None),
+            ("--object=ConfigMap/shop/a", None, object(["ConfigMap", "shop", "a"])),
+            (
+                "--object Namespace//shop --config=x",
+                Some("x"),
+                object(["Namespace", "", "shop"]),
+            ),
+        ] {
+            let options = DiffOptions {
+                config: config.map(str::to_owned),
+                object: expected,
+            };
+            let expected = Command::Diff(raw.clone(), Klog::default(), options);
+            assert_eq!(
+                diff(&words(&format!("{flags} {line}")), Klog::default()),
+                Ok(expected),
+                "{line}"
+            );
+        }
+        for wrong in ["x", "ConfigMap/a", "/shop/a", "ConfigMap/shop/", "a/b/c/d"] {
+            let error = diff(&words(&format!("{flags} --object {wrong}")), Klog::default()).unwrap_err();
+            let begin = format!("--object {wrong:?}: must be Kind/namespace/name, such as ");
+            assert!(error.to_string().starts_with(&begin), "{error}");
+        }
+        assert_eq!(diff(&words("--help"), Klog::default()), Ok(Command::DiffHelp));
     }
 
     #[test]

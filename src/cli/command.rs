@@ -17,6 +17,8 @@ use super::usage::UsageError;
 const COMMANDS: &[&str] = &[
     "run",
     "check",
+    #[cfg(feature = "admin")]
+    "diff",
     "gen",
     #[cfg(feature = "admin")]
     "prep",
@@ -40,6 +42,8 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
         let found = match arg.as_str() {
             "run" => return run(rest.as_slice(), klog),
             "check" => return asks::check(rest.as_slice(), klog),
+            #[cfg(feature = "admin")]
+            "diff" => return asks::diff(rest.as_slice(), klog),
             "gen" => return generate(rest.as_slice(), klog),
             #[cfg(feature = "init")]
             "init" => return init_args::parse(rest.as_slice()),
@@ -52,7 +56,7 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
             #[cfg(feature = "admin")]
             "man" => Command::Manual,
             #[cfg(not(feature = "admin"))]
-            "prep" | "completion" | "man" => {
+            "diff" | "prep" | "completion" | "man" => {
                 return Err(UsageError::of_commands(format!(
                     "the binary for edges has no {arg}, edge-syncer-admin has"
                 )));
@@ -68,6 +72,8 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
                 #[cfg(not(feature = "admin"))]
                 Some("gen") => Command::RbacHelp,
                 Some("check") => Command::CheckHelp,
+                #[cfg(feature = "admin")]
+                Some("diff") => Command::DiffHelp,
                 #[cfg(feature = "admin")]
                 Some("prep") => Command::PrepHelp,
                 #[cfg(feature = "init")]

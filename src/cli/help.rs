@@ -22,7 +22,8 @@ macro_rules! gen_line {
 #[cfg(feature = "admin")]
 macro_rules! pages_line {
     () => {
-        "  completion  print completions for a shell: edge-syncer completion bash, zsh or fish
+        "  diff        show what run would change with the same flags (edge-syncer diff --help)
+  completion  print completions for a shell: edge-syncer completion bash, zsh or fish
   man         print the manual page: edge-syncer man | man -l /dev/stdin\n"
     };
 }
@@ -345,6 +346,31 @@ The flags and the environment of run are taken too. NAMESPACE is the namespace o
 the syncer itself (default: edge-syncer).
 
 ";
+
+#[cfg(feature = "admin")]
+const DIFF_USAGE: &str = "\
+Usage: edge-syncer diff --from-kubeconfig=FILE --sync-target-uid=UID [flags]
+
+Shows what run would change with the same flags, as a unified diff of each object, by dry runs that both servers are asked
+for. Deletes that would be held are shown too. Values of Secrets are masked; equal values have equal masks. Changes nothing
+at either side.
+
+Flags of its own:
+  --config NAME               only what this config selects
+  --object KIND/NAMESPACE/NAME
+                              only this object, such as ConfigMap/shop/prices or Namespace//shop
+
+Exit codes: 0 run would change nothing, 1 it would change something, 2 it is not known what it would do, or wrong usage.
+
+The flags and the environment of run are taken too:
+
+";
+
+/// The help of `diff`.
+#[cfg(feature = "admin")]
+pub(super) fn diff() -> String {
+    with_flags(DIFF_USAGE)
+}
 
 /// The help of `check`.
 pub(super) fn check() -> String {

@@ -31,6 +31,8 @@ use args::{Command, RunArgs};
 use klog::Klog;
 pub use kube_lite::logging::LogFormat;
 
+#[cfg(feature = "admin")]
+pub use args::DiffOptions;
 pub use args::RbacOptions;
 pub use settings::Settings;
 pub use usage::UsageError;
@@ -108,6 +110,9 @@ pub enum Invocation {
     Gen(Box<crate::join::Settings>),
     /// Check whether that would work, and print what was found in this format.
     Check(Box<Settings>, LogFormat),
+    /// Show what the syncer would change.
+    #[cfg(feature = "admin")]
+    Diff(Box<Settings>, DiffOptions),
     /// Print roles.
     Rbac(Box<Settings>, RbacOptions),
     /// Run the role `init`.
@@ -169,7 +174,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, Usa
 fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, UsageError> {
     let is_command = matches!(
         words.first().map(String::as_str),
-        Some("run" | "check" | "gen" | "prep" | "version" | "completion" | "man")
+        Some("run" | "check" | "diff" | "gen" | "prep" | "version" | "completion" | "man")
     );
     if is_go_name && !is_command {
         words.insert(0, "run".to_owned());
@@ -186,6 +191,13 @@ fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, Us
         Command::Check(raw, klog, format) => {
             let settings = settings(*raw, klog).map_err(|error| error.seen_from(asks::CHECK))?;
             Invocation::Check(Box::new(settings), format)
+        }
+        #[cfg(feature = "admin")]
+        Command::DiffHelp => Invocation::Print(help::diff()),
+        #[cfg(feature = "admin")]
+        Command::Diff(raw, klog, options) => {
+            let settings = settings(*raw, klog).map_err(|error| error.seen_from(asks::DIFF))?;
+            Invocation::Diff(Box::new(settings), options)
         }
         Command::Rbac(raw, klog, options) => {
             let settings = settings(*raw, klog).map_err(|error| error.seen_from(asks::RBAC))?;
@@ -456,6 +468,35 @@ pub(crate) fn code_of_points(worst: Verdict) -> ExitCode {
         Verdict::Wrong => ExitCode::from(FAILED),
         Verdict::Unknown => ExitCode::from(UNUSABLE),
     }
+}
+
+/// Sets up the log of a command that prints what it finds: warnings alone, unless more was asked for.
+#[cfg(feature = "admin")]
+pub fn start_quiet_log(settings: &Settings) -> Result<(), UsageError> {
+    let is_default = settings.verbosity == LevelFilter::Info;
+    let level = if is_default {
+        LevelFilter::Warn
+    } else {
+        settings.verbosity
+    };
+    log_as(level, settings.log_format)
+}
+
+/// The exit code of `diff`: nothing, something, or it is not known.
+#[cfg(feature = "admin")]
+pub(crate) fn code_of_diff(is_any: bool, is_known: bool) -> ExitCode {
+    match (is_any, is_known) {
+        (_, false) => ExitCode::from(UNUSABLE),
+        (true, true) => ExitCode::from(FAILED),
+        (false, true) => ExitCode::SUCCESS,
+    }
+}
+
+/// Prints why something cannot be told, and returns the exit code for that.
+#[cfg(feature = "admin")]
+pub(crate) fn cannot_tell(error: &(dyn Error + 'static)) -> ExitCode {
+    fail(error);
+    ExitCode::from(UNUSABLE)
 }
 
 /// Prints an error with its causes as one line and returns the exit code for it.

@@ -69,6 +69,7 @@ const EDGE: Flags = Flags {
 
 /// The settings of `edge-syncer run`.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct Settings {
     /// How to reach the hub.
     pub hub: AccessSource,
@@ -92,6 +93,8 @@ pub struct Settings {
     pub edge_mode: Mode,
     /// Adopted objects are deleted when their hub objects are deleted, as the Go syncer did, instead of released.
     pub delete_adopted: bool,
+    /// Nothing is changed at either side: there is no heartbeat, no Lease and no renewal either.
+    pub dry_run: bool,
     /// Field managers whose fields beside those that the hub sets are reverted at the edge: names, or the start of
     /// names before a `*`, which is allowed nowhere else. May be empty.
     pub revert_changes_from: Vec<String>,
@@ -165,6 +168,7 @@ impl Settings {
             hub_mode: mode("--mode", raw.mode.as_deref(), interval)?,
             edge_mode: mode("--edge-mode", raw.edge_mode.as_deref(), interval)?,
             delete_adopted: raw.delete_adopted,
+            dry_run: raw.dry_run,
             revert_changes_from: revert_changes_from(&raw.revert_changes_from)?,
             filter: filter(&[
                 ("deny", &raw.deny),
@@ -173,12 +177,12 @@ impl Settings {
             ])?,
             status_interval: duration_of(&STATUS_INTERVAL, raw.status_interval.as_deref())?,
             heartbeat_interval: Some(duration_of(&HEARTBEAT_INTERVAL, raw.heartbeat_interval.as_deref())?)
-                .filter(|interval| !interval.is_zero()),
+                .filter(|interval| !interval.is_zero() && !raw.dry_run),
             renaming: true,
             queue_capacity: queue_capacity(raw.queue_capacity.as_deref())?,
             delete_limits: delete_limits(raw.hold_deletes_above.as_deref(), raw.hold_deletes_for.as_deref())?,
             lease_duration: Some(duration_of(&LEASE_DURATION, raw.lease_duration.as_deref())?)
-                .filter(|_| raw.leader_elect),
+                .filter(|_| raw.leader_elect && !raw.dry_run),
             host_name: String::new(),
             listen_address: raw.listen_address.as_deref().map(address).transpose()?,
             verbosity: klog.level(),

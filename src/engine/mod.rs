@@ -2,6 +2,7 @@
 
 mod definitions;
 mod discover;
+pub(crate) mod dry_run;
 mod heartbeat;
 mod hub_namespaces;
 mod left;
@@ -19,6 +20,7 @@ use kube_lite::logging::log_line;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::timeout;
 
+use self::dry_run::DryRun;
 use self::requests::Sender;
 use crate::model::{Model, OneCluster, Settings};
 use crate::side::Side;
@@ -33,6 +35,8 @@ pub struct Setup {
     pub clusters: Clusters,
     /// What the model needs to know.
     pub settings: Settings,
+    /// Nothing is changed at either side, and this is told what would be.
+    pub dry_run: Option<DryRun>,
 }
 
 /// The server of each side. Cheap to clone.
@@ -46,6 +50,12 @@ impl Clusters {
     /// These servers.
     pub fn new(hub: Cluster, edge: Cluster) -> Self {
         let (hub, edge) = (Rc::new(hub), Rc::new(edge));
+        Self { hub, edge }
+    }
+
+    /// These servers, which others may have too.
+    #[cfg(feature = "admin")]
+    pub(crate) fn shared([hub, edge]: [Rc<Cluster>; 2]) -> Self {
         Self { hub, edge }
     }
 
@@ -72,7 +82,11 @@ pub async fn run_and_answer(
     questions: Receiver<HealthQuery>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), OneCluster> {
-    let Setup { clusters, settings } = setup;
+    let Setup {
+        clusters,
+        settings,
+        dry_run,
+    } = setup;
     let sides = Sides::new([Side::Hub, Side::Edge].map(|side| {
         let (server, mode) = (Rc::clone(clusters.at(side)), settings.mode(side));
         (side, Opened { server, mode })
@@ -80,8 +94,10 @@ pub async fn run_and_answer(
     let policy = Rc::clone(&settings.policy);
     let mut model = Model::new(settings, fastrand::u64(..), sides.moment());
     model.begin();
-    let mut model = Shell::new(model, Sender { policy }, sides).run(questions, stop).await?;
-    if let Some((name, kept)) = model.end() {
+    let is_dry = dry_run.is_some();
+    let sender = Sender { policy, dry_run };
+    let mut model = Shell::new(model, sender, sides).run(questions, stop).await?;
+    if let Some((name, kept)) = model.end().filter(|_| !is_dry) {
         let saved = timeout(LAST_WRITE, record::write(clusters.at(Side::Edge), &name, &kept)).await;
         log_line!(
             Debug,

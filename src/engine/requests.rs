@@ -7,6 +7,7 @@ use driver::{Opened, Perform, Servers};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
+use super::dry_run::DryRun;
 use super::{definitions, discover, heartbeat, hub_namespaces, left, record};
 use crate::model::Model;
 use crate::model::effect::{Answer, Done, Request};
@@ -17,6 +18,8 @@ use crate::sync::{identity, reconcile, status_return};
 /// What sends them.
 pub(super) struct Sender {
     pub(super) policy: Rc<Policy>,
+    /// Nothing is changed at either side.
+    pub(super) dry_run: Option<DryRun>,
 }
 
 impl Perform<Model> for Sender {
@@ -25,6 +28,13 @@ impl Perform<Model> for Sender {
     }
 
     fn perform(&self, request: Request, servers: &mut Servers<'_, Side>) -> Option<LocalBoxFuture<'static, Answer>> {
+        let request = match &self.dry_run {
+            Some(dry_run) => match rehearse(dry_run, &self.policy, request, servers) {
+                Ok(work) => return work,
+                Err(request) => *request,
+            },
+            None => request,
+        };
         let mut at = |side| servers.at(side);
         Some(match request {
             Request::Object(key, job) => {
@@ -105,6 +115,41 @@ impl Perform<Model> for Sender {
                 let hub = at(Side::Hub)?;
                 async move { Answer::Statuses(heartbeat::write_statuses(&hub, statuses).await) }.boxed_local()
             }
+            // Nobody has asked for a dry run.
+            Request::Tried(_) => return None,
         })
     }
+}
+
+/// The work behind a request in a dry run; the request itself if it changes nothing in any case.
+fn rehearse(
+    dry_run: &DryRun,
+    policy: &Rc<Policy>,
+    request: Request,
+    servers: &mut Servers<'_, Side>,
+) -> Result<Option<LocalBoxFuture<'static, Answer>>, Box<Request>> {
+    let dry_run = dry_run.clone();
+    let (hub, edge) = (Side::Hub, Side::Edge);
+    let work = match request {
+        Request::Object(key, job) => servers.at(hub).zip(servers.at(edge)).map(|(hub, edge)| {
+            async move { Answer::Worked(key, Done::Object(dry_run.object(&hub, &edge, *job).await)) }.boxed_local()
+        }),
+        Request::Status(key, job) => servers.at(hub).zip(servers.at(edge)).map(|(hub, edge)| {
+            async move { Answer::Worked(key, Done::Status(dry_run.status(&hub, &edge, *job).await)) }.boxed_local()
+        }),
+        Request::Namespace(namespace, step) => servers.at(hub).map(|hub| {
+            let we = policy.sync_target.clone();
+            async move { Answer::Namespace(dry_run.namespace(&hub, (namespace, step), &we).await) }.boxed_local()
+        }),
+        // As if it had been written.
+        Request::WriteRecord(_, kept) => Some(async move { Answer::Recorded(Ok(Box::new(kept)), false) }.boxed_local()),
+        // They are not, and nothing waits for them.
+        Request::Heartbeat(_) | Request::Statuses(_) => None,
+        Request::Tried(remaining) => {
+            dry_run.tried(remaining);
+            None
+        }
+        reads => return Err(Box::new(reads)),
+    };
+    Ok(work)
 }

@@ -68,6 +68,7 @@ pub(super) async fn scope(
     let mut filter = Filter::default();
     filter.keep_out_of(Bounds::new(Some(namespace), Some(&id)));
     let view = View {
+        config: None,
         sync_target: &sync_target,
         filter: &filter,
         own_namespace: Some(namespace),

@@ -9,6 +9,7 @@ pub(crate) use super::asking::{Answers, DiscoveryRequest, Groups, Lacking};
 pub(crate) use super::config_kind::ConfigKind;
 pub(crate) use super::config_status::{StatusesToWrite, StatusesWritten};
 pub(crate) use super::definitions::TypeDefinitionAnswers;
+pub(crate) use super::dry_run::Remaining;
 pub(crate) use super::guard::vanished::Left;
 pub(crate) use super::heartbeat::{ConfigHeartbeat, ConfigToMark, HeartbeatRequest, HeartbeatResult, Places};
 pub(crate) use super::hub_namespaces::{NamespaceDone, NamespaceEnd, NamespaceStep};
@@ -54,6 +55,8 @@ pub(crate) enum Request {
     Heartbeat(HeartbeatRequest),
     /// Apply what this edge says of the configs.
     Statuses(StatusesToWrite),
+    /// Tell whoever asked for a dry run that all was tried, and what is left. It has no answer.
+    Tried(Remaining),
 }
 
 /// What a request ends with.

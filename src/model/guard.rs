@@ -28,7 +28,7 @@ use self::cascades::CascadeHolds;
 use self::counting::DeletesDone;
 use self::highest_versions::HighestVersions;
 use self::hold::Hold;
-pub(super) use self::hold::{Reason, TypeIs, is_hold};
+pub(super) use self::hold::{NewTokens, Reason, TypeIs, is_hold};
 use self::tokens::Tokens;
 use self::vanished::VanishedTypes;
 use self::withdrawn::TypeHolds;
@@ -149,6 +149,13 @@ impl Guard {
         }
     }
 
+    /// Why the deletes of a type are held, if they are.
+    pub(super) fn why_held(&self, plan: &TypePlan) -> Option<String> {
+        let of_type = self.types.of(plan);
+        let gate = self.gates.get(&plan.direction).and_then(|gate| gate.hold.as_ref());
+        of_type.or(gate).map(|hold| hold.reason.to_string())
+    }
+
     /// What the configs say about holds.
     fn condition(&self, types: &Types) -> Condition {
         let all: Vec<_> = self.all_holds(types).collect();
@@ -204,7 +211,7 @@ impl Model {
                     direction,
                     reason,
                     Some(now + limits.grace),
-                    &mut self.chance,
+                    &mut self.new_tokens,
                 ));
                 self.holds_have_changed();
             }
@@ -254,7 +261,7 @@ impl Model {
             .as_ref()
             .is_none_or(|hold| reason.is_graver_than(&hold.reason))
         {
-            gate.hold = Some(Hold::begin(direction, reason, None, &mut self.chance));
+            gate.hold = Some(Hold::begin(direction, reason, None, &mut self.new_tokens));
             let types = self.types.values_mut();
             for state in types.filter(|state| state.plan.direction == direction) {
                 state.inventory.revoke_permits();

@@ -190,10 +190,10 @@ fn many_and_most_are_too_many_also_if_they_come_slowly_and_nothing_takes_their_p
 
 #[test]
 fn a_token_is_for_one_hold() {
-    let mut chance = fastrand::Rng::with_seed(1);
+    let mut tokens = NewTokens::new(1, false);
     let mut token = || {
         let reason = Reason::TooMany { pending: 30, of: 50 };
-        Hold::begin(Direction::Down, reason, None, &mut chance).token
+        Hold::begin(Direction::Down, reason, None, &mut tokens).token
     };
     assert_ne!(token(), token());
 }

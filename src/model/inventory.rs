@@ -259,7 +259,7 @@ impl Inventory {
         link.seen = seen;
         link.reported = link.reported.and_copy();
         link.origin_is(News::CopyChanged);
-        if link.is_lost() {
+        if link.is_lost() || link.is_told() {
             link.trace = Trace::Seen;
         }
         // A refused object, of which nothing was written, also gets another try when its copy changes.
@@ -320,6 +320,15 @@ impl Inventory {
             && link.wanted == wanted
         {
             link.trace = Trace::NotNeeded;
+        }
+    }
+
+    /// A dry run has told what would be done for an object that is settled by that.
+    pub(super) fn was_told(&mut self, name: &ObjectName) {
+        if let Some(link) = self.objects.get_mut(name)
+            && !link.is_finished()
+        {
+            link.trace = Trace::Told;
         }
     }
 

@@ -536,3 +536,42 @@ fn what_is_selected_while_a_list_is_under_way_that_has_passed_it_by_is_read_and_
         assert_eq!(out_of_sync(&inventory, None), [name("a")], "{has_copy}");
     }
 }
+
+/// What a worker has ended with in a dry run.
+fn tell(inventory: &mut Inventory, wanted: u64) {
+    inventory.take(&name("a"));
+    assert!(!inventory.settle(&name("a"), wanted, None));
+    inventory.was_told(&name("a"));
+}
+
+#[test]
+fn what_a_dry_run_has_told_is_done_until_the_origin_or_the_copy_changes() {
+    // It would be created.
+    let mut inventory = Inventory::default();
+    assert!(inventory.at_origin(&name("a"), 1, 7));
+    tell(&mut inventory, 7);
+    assert!(out_of_sync(&inventory, None).is_empty() && inventory.is_done(&name("a")));
+    assert!(!inventory.at_origin(&name("a"), 2, 7), "listed again");
+    assert!(inventory.at_origin(&name("a"), 2, 8), "changed");
+    assert_eq!(out_of_sync(&inventory, None), [name("a")]);
+    tell(&mut inventory, 8);
+    assert!(
+        inventory.copy_seen(&name("a"), 1, seen(CopyState::Foreign, 0, 4), true),
+        "somebody has made it"
+    );
+    assert_eq!(out_of_sync(&inventory, None), [name("a")]);
+    // It would be updated.
+    let mut inventory = synced();
+    assert!(inventory.at_origin(&name("a"), 2, 8));
+    tell(&mut inventory, 8);
+    assert!(out_of_sync(&inventory, None).is_empty());
+    assert!(inventory.copy_gone(&name("a"), 5));
+    assert_eq!(out_of_sync(&inventory, None), [name("a")]);
+    // It would be deleted.
+    let mut inventory = synced();
+    assert!(inventory.gone_from_origin(&name("a")));
+    tell(&mut inventory, 0);
+    assert!(out_of_sync(&inventory, None).is_empty() && inventory.has_ours(&name("a")));
+    assert!(inventory.at_origin(&name("a"), 2, 8), "it is back");
+    assert_eq!(out_of_sync(&inventory, None), [name("a")]);
+}

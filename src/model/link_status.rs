@@ -99,6 +99,15 @@ impl LinkStatus {
                 let kept = self.hub.filter(|_| self.hub_version == version);
                 self.written = Some(Written { status, version, kept });
             }
+            // As if the hub had made nothing of it: only another status, or a change at the hub, is news.
+            Returned::Would { status } => {
+                self.edge = if self.reported { self.edge } else { Some(status) };
+                self.written = Some(Written {
+                    status,
+                    version: self.hub_version,
+                    kept: self.hub,
+                });
+            }
             Returned::Equal(status) if !self.reported => self.edge = Some(status),
             Returned::Equal(_) | Returned::Gone | Returned::NotOurs | Returned::Another | Returned::NoSubresource => {}
         }
@@ -191,6 +200,25 @@ mod tests {
 
     fn written(status: u64, version: u64) -> Returned {
         Returned::Written { status, version }
+    }
+
+    #[test]
+    fn a_status_that_a_dry_run_has_told_is_done_until_it_or_the_hub_changes() {
+        let now = Instant::now();
+        let mut record = LinkStatus::default();
+        record.edge_reports(Some(5));
+        record.hub_reports(4, 10);
+        assert!(record.is_due());
+        record.write_begins(now, || 0.0);
+        record.write_ended(Returned::Would { status: 5 }, now);
+        assert!(!record.is_due() && !record.is_contested() && !record.is_overwritten());
+        record.hub_reports(4, 11);
+        assert!(!record.is_due(), "the hub has the same status at another version");
+        record.hub_reports(3, 12);
+        assert!(record.is_due());
+        record.write_ended(Returned::Would { status: 5 }, now);
+        record.edge_reports(Some(6));
+        assert!(record.is_due());
     }
 
     #[test]

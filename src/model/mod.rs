@@ -23,6 +23,7 @@ mod crds;
 mod definitions;
 mod deselections;
 mod drift;
+pub(crate) mod dry_run;
 pub(crate) mod effect;
 mod ends;
 mod feeds;
@@ -74,8 +75,8 @@ use self::definitions::TypeDefinitionReads;
 use self::deselections::Deselections;
 use self::effect::{Answer, Done, Effect, Kept, Request};
 use self::finished::FinishedJobs;
-use self::guard::Guard;
 pub use self::guard::Limits;
+use self::guard::{Guard, NewTokens};
 use self::heartbeat::Heartbeat;
 use self::hub_namespaces::KnownNamespaces;
 use self::inventory::{Hashing, ListEpoch};
@@ -203,6 +204,8 @@ pub struct Settings {
     pub renaming: bool,
     /// How many steps of the planning one turn of the loop takes.
     pub plan_slice: usize,
+    /// Nothing is changed at either side: workers say what they would do.
+    pub dry_run: bool,
 }
 
 impl Settings {
@@ -221,6 +224,7 @@ pub(crate) struct Model {
     now: Instant,
     sides: Sides,
     chance: fastrand::Rng,
+    new_tokens: NewTokens,
     hashing: Hashing,
     effects: Vec<Effect>,
     timers: Timers,
@@ -248,6 +252,8 @@ pub(crate) struct Model {
     last_waits_since: Option<Instant>,
     report: Report,
     answered: Answered,
+    /// What was last said of a dry run.
+    said: dry_run::Said,
 }
 
 /// What wakes the model.
@@ -264,11 +270,13 @@ impl Model {
         let clock = settings.clock;
         let mut sides = Sides::default();
         sides.meet(moment.contacts);
+        let new_tokens = NewTokens::new(!seed, settings.dry_run);
         Self {
             settings,
             now: moment.now,
             sides,
             chance: fastrand::Rng::with_seed(seed),
+            new_tokens,
             hashing: Hashing::of_seed(seed),
             effects: Vec::new(),
             timers: Timers::default(),
@@ -294,6 +302,7 @@ impl Model {
             last_waits_since: None,
             report: Report::new(moment.now, clock),
             answered: Answered::default(),
+            said: dry_run::Said::default(),
         }
     }
 

@@ -89,8 +89,12 @@ impl Model {
                 self.report_synced(side, &object, &outcome.ending, false);
                 return queue::Done::Again;
             }
-            Ending::Changed(Change::Deleted | Change::Released) => self.copy_was_deleted(key, direction),
-            Ending::Changed(Change::Created | Change::Adopted) => self.copy_was_made(key, direction),
+            Ending::Changed(Change::Deleted | Change::Released) | Ending::Would(Change::Deleted | Change::Released) => {
+                self.copy_was_deleted(key, direction);
+            }
+            Ending::Changed(Change::Created | Change::Adopted) | Ending::Would(Change::Created | Change::Adopted) => {
+                self.copy_was_made(key, direction);
+            }
             _ => {}
         }
         self.cascade_is_over(key);
@@ -221,6 +225,9 @@ impl Model {
         let gone = (deleted || forsaken).then_some(Seen::ABSENT);
         let copy = outcome.copy.or(gone);
         let again = state.inventory.settle(name, outcome.desired_hash, copy);
+        if !again && matches!(outcome.ending, Ending::Would(_)) {
+            state.inventory.was_told(name);
+        }
         let may_keep_less = state.inventory.keeps_more(name, !outcome.kept_versions.is_empty());
         if outcome.desired_hash != 0 || outcome.ending == Why::NotSelected {
             // A list that has begun since may know that it is gone.
@@ -344,6 +351,7 @@ impl Model {
         };
         match ending {
             Ending::Changed(Change::Created | Change::Adopted | Change::Updated)
+            | Ending::Would(Change::Created | Change::Adopted | Change::Updated)
                 if copy_at.resource.stands_for("", "namespaces") =>
             {
                 self.namespace_is_there(state.plan.direction.copy(), &copy_at.name.name);

@@ -207,7 +207,10 @@ impl Model {
         if was_ignored {
             self.void_discovery_of(Side::Hub, &resource);
         }
-        if matches!(returned, Returned::Written { .. } | Returned::Equal(_)) {
+        if matches!(
+            returned,
+            Returned::Written { .. } | Returned::Equal(_) | Returned::Would { .. }
+        ) {
             self.statuses_work(key.type_id, Side::Edge);
         }
         match returned {
@@ -224,7 +227,7 @@ impl Model {
                 self.statuses_work(key.type_id, Side::Hub);
                 self.report.wrote(Side::Hub, "status");
             }
-            Returned::Equal(_) => {}
+            Returned::Equal(_) | Returned::Would { .. } => {}
         }
         queue::Done::Finished
     }

@@ -7,6 +7,7 @@ use driver::queue::{self, Class, Payload};
 use driver::source::SourceId;
 use kube_lite::ObjectName;
 
+use super::dry_run::Remaining;
 use super::inventory::{Held, Inventory, Link};
 use super::sources::SourceState;
 use super::timers::Timer;
@@ -79,7 +80,11 @@ impl Model {
         if self.queue.is_empty() {
             self.report.idle();
         }
-        if !self.report.was_in_sync() && self.has_tried_all() {
+        if self.settings.dry_run {
+            if self.queue.is_at_rest() && self.knows_all() {
+                self.say_what_remains();
+            }
+        } else if !self.report.was_in_sync() && self.has_tried_all() {
             let objects = self.count_objects();
             let synced = |direction| objects.get(&direction).map_or(0, |(synced, _)| *synced);
             let open = objects.values().map(|(_, open)| open).sum();
@@ -89,8 +94,20 @@ impl Model {
 
     /// True once all that configs select has been read, and nothing is left to do but what fails or waits.
     fn has_tried_all(&self) -> bool {
-        let is_quiet = !self.workers.are_busy() && !self.queue.has_untried();
-        is_quiet && !self.timers.is_set(Timer::Plan) && self.record.is_up_to_date() && self.has_read_all()
+        !self.workers.are_busy() && !self.queue.has_untried() && self.knows_all()
+    }
+
+    /// Tells whoever asked for a dry run what remains, if that is news.
+    fn say_what_remains(&mut self) {
+        let remaining = Remaining::of(&self.types, &self.guard, self.report.failing());
+        let news = self.said.news(remaining);
+        self.effects
+            .extend(news.map(|news| Effect::Request(Request::Tried(news))));
+    }
+
+    /// True once all that configs select has been read, and nothing is planned.
+    fn knows_all(&self) -> bool {
+        !self.timers.is_set(Timer::Plan) && self.record.is_up_to_date() && self.has_read_all()
     }
 
     /// An object for which a worker has nothing to do does not count as failing: it may have failed after it was

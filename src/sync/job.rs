@@ -252,6 +252,8 @@ impl Seen {
 pub enum Ending {
     /// The copy is as its origin wants it; with what was done for that.
     Changed(Change),
+    /// In a dry run: what would have been done.
+    Would(Change),
     /// Nothing was done, for a reason that lasts until something changes.
     Skipped(Why),
     /// The origin is gone, but the delete of the copy is held.

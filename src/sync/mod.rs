@@ -13,6 +13,7 @@ mod emptied;
 mod field_set;
 #[cfg(test)]
 mod fuzz_tests;
+pub(crate) mod given_up;
 pub mod identity;
 pub mod job;
 pub mod kinds;

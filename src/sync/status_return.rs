@@ -53,6 +53,11 @@ pub enum Returned {
         /// The resource version of the hub object then.
         version: u64,
     },
+    /// In a dry run: the hub object would have it.
+    Would {
+        /// [`Status::hash`] of what would be written.
+        status: u64,
+    },
     /// The hub object has it already, or the edge object has none (0).
     Equal(u64),
     /// One of the two objects is not there.

@@ -391,7 +391,9 @@ impl Run {
                 delete_limits: Limits { most: 20, grace: HELD },
                 renaming: true,
                 plan_slice: self.plan_slice,
+                dry_run: false,
             },
+            dry_run: None,
         };
         let candidacy = self.elects.then(|| candidacy(setup.clusters.at(Side::Edge), process));
         let latest = Rc::clone(&self.questions);

@@ -130,7 +130,7 @@ fn writer(
     let mut builder = env_logger::Builder::new();
     match filter {
         Some(filter) => builder.parse_filters(filter),
-        None => builder.parse_filters(&format!("warn,{program}=info")),
+        None => builder.parse_filters(&format!("warn,{program}={}", verbosity.min(LevelFilter::Info))),
     };
     if verbosity > LevelFilter::Info {
         builder.filter_module(program, verbosity);

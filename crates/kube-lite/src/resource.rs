@@ -227,7 +227,7 @@ fn push(path: &mut String, segment: &str) {
 }
 
 /// Percent-encodes everything but RFC 3986 unreserved characters and `:` (common in RBAC names, legal in a path).
-pub(super) fn encode(out: &mut String, text: &str) {
+pub fn encode(out: &mut String, text: &str) {
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b':') {
             out.push(byte as char);

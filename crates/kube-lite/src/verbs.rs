@@ -25,6 +25,7 @@ pub use self::request::{Content, ListRequest, NewStatus, OnlyWith, Precondition,
 pub use self::writes::Operation;
 use self::writes::pointer;
 use self::yaml::for_yaml;
+use super::between::{Between, Through};
 use super::contact::{Contact, Probe};
 use super::figures::Figures;
 use super::lanes::Traffic;
@@ -41,14 +42,14 @@ pub struct Cluster {
     /// See [`Self::nearby`].
     is_near: bool,
     server: Rc<dyn ApiServer>,
-    rate: RateLimit,
+    rate: Rc<RateLimit>,
     contact: Rc<Contact>,
     streaming_lists: Cell<bool>,
     /// See [`Self::reached`].
     reached: Cell<u64>,
     /// Pages are halved this many times, because the link is slow.
     halved: Cell<u32>,
-    uploads: Semaphore,
+    uploads: Rc<Semaphore>,
     /// Room for answers that are on their way.
     pub(super) room: Room,
     /// What is being read for several at once.
@@ -70,12 +71,12 @@ impl Cluster {
             name: name.into(),
             is_near: false,
             server: server.into(),
-            rate,
+            rate: Rc::new(rate),
             contact: Rc::default(),
             streaming_lists: Cell::new(true),
             reached: Cell::new(0),
             halved: Cell::new(HALVED_AT_FIRST),
-            uploads: Semaphore::new(UPLOADS as usize),
+            uploads: Rc::new(Semaphore::new(UPLOADS as usize)),
             room: Room::default(),
             shared: SharedReads::default(),
             traffic: Traffic::Request,
@@ -103,18 +104,33 @@ impl Cluster {
     #[must_use]
     pub fn unlimited(&self) -> Self {
         Self {
+            rate: Rc::new(RateLimit::new(None)),
+            uploads: Rc::new(Semaphore::new(UPLOADS as usize)),
+            traffic: Traffic::Lease,
+            ..self.with_server(Rc::clone(&self.server))
+        }
+    }
+
+    /// The same side, with something between it and its server. What is read for several at once is not shared with it.
+    #[must_use]
+    pub fn through(&self, between: impl Between + 'static) -> Self {
+        self.with_server(Rc::new(Through(Rc::clone(&self.server), between)))
+    }
+
+    fn with_server(&self, server: Rc<dyn ApiServer>) -> Self {
+        Self {
             name: Rc::clone(&self.name),
             is_near: self.is_near,
-            server: Rc::clone(&self.server),
-            rate: RateLimit::new(None),
+            server,
+            rate: Rc::clone(&self.rate),
             contact: Rc::clone(&self.contact),
             streaming_lists: self.streaming_lists.clone(),
             reached: self.reached.clone(),
             halved: self.halved.clone(),
-            uploads: Semaphore::new(UPLOADS as usize),
+            uploads: Rc::clone(&self.uploads),
             room: self.room.clone(),
             shared: SharedReads::default(),
-            traffic: Traffic::Lease,
+            traffic: self.traffic,
             workspaces: self.workspaces,
             manager: Rc::clone(&self.manager),
         }

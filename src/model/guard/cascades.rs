@@ -54,6 +54,14 @@ impl super::Guard {
     }
 }
 
+impl super::Guard {
+    /// Why the delete of a copy is held that would delete others too.
+    pub(in crate::model) fn why_cascade(&self, key: &Key) -> Option<String> {
+        let known = self.cascades.0.get(key).filter(|known| !known.is_confirmed);
+        known.map(|known| known.hold.reason.to_string())
+    }
+}
+
 impl Model {
     /// The delete of a copy would cascade to `first`, which is not itself to be deleted.
     pub(in crate::model) fn hold_cascade(&mut self, key: &Key, object: &str, first: &str) -> queue::Done<Side> {
@@ -69,7 +77,7 @@ impl Model {
                 first: first.to_owned(),
             };
             let known = CascadeHold {
-                hold: Hold::begin(direction, reason, None, &mut self.chance),
+                hold: Hold::begin(direction, reason, None, &mut self.new_tokens),
                 direction,
                 since: now,
                 is_confirmed: false,

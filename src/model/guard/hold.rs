@@ -123,6 +123,30 @@ impl std::fmt::Display for Reason {
     }
 }
 
+/// Where the tokens of new holds are from.
+pub(in crate::model) struct NewTokens {
+    chance: fastrand::Rng,
+    is_dry_run: bool,
+}
+
+impl NewTokens {
+    pub(in crate::model) fn new(seed: u64, is_dry_run: bool) -> Self {
+        Self {
+            chance: fastrand::Rng::with_seed(seed),
+            is_dry_run,
+        }
+    }
+
+    /// Random, so that what confirmed one hold, and is still on a config, does not confirm the next one. Empty in a dry run:
+    /// it would confirm nothing in any other.
+    fn next(&mut self) -> String {
+        if self.is_dry_run {
+            return String::new();
+        }
+        format!("{:08x}", self.chance.u32(..))
+    }
+}
+
 /// Deletes of one direction that are held.
 #[derive(Clone, Debug)]
 pub(super) struct Hold {
@@ -136,17 +160,10 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    pub(super) fn begin(
-        direction: Direction,
-        reason: Reason,
-        until: Option<Instant>,
-        chance: &mut fastrand::Rng,
-    ) -> Self {
-        // Random, so that what confirmed one hold, and is still on a config, does not confirm the next one.
-        let token = format!("{:08x}", chance.u32(..));
+    pub(super) fn begin(direction: Direction, reason: Reason, until: Option<Instant>, tokens: &mut NewTokens) -> Self {
         let hold = Self {
             reason,
-            token,
+            token: tokens.next(),
             until,
             resumed_until: None,
         };
@@ -170,6 +187,12 @@ impl Hold {
     /// Logs it.
     pub(super) fn log(&self, direction: Direction) {
         let Self { reason, token, .. } = self;
+        let confirm = if token.is_empty() {
+            String::new()
+        } else {
+            let key = crate::api::CONFIRM_DELETES;
+            format!("; to have them carried out at once, annotate a config at the hub with {key}={token}")
+        };
         log_line!(
             Warn,
             DeletesHeld,
@@ -177,12 +200,7 @@ impl Hold {
             direction = direction,
             condition = reason.word(),
             because = reason,
-            advice = format_args!(
-                "check the {}{}; to have them carried out at once, annotate a config at the hub with {}={token}",
-                direction.origin(),
-                reason.other_cause(),
-                crate::api::CONFIRM_DELETES,
-            )
+            advice = format_args!("check the {}{}{confirm}", direction.origin(), reason.other_cause(),)
         );
     }
 

@@ -84,7 +84,7 @@ impl Model {
                 let gate = self.guard.gates.entry(direction).or_default();
                 let reason = Reason::TooMany { pending: deletes, of };
                 let until = Some(now + self.settings.delete_limits.grace);
-                gate.hold = Some(Hold::begin(direction, reason, until, &mut self.chance));
+                gate.hold = Some(Hold::begin(direction, reason, until, &mut self.new_tokens));
                 self.holds_have_changed();
             }
         }

@@ -12,7 +12,7 @@ use kube_lite::Error;
 use kube_lite::logging::log_line;
 use tokio::time::Instant;
 
-use super::{Hold, Reason, TypeIs};
+use super::{Hold, NewTokens, Reason, TypeIs};
 use crate::model::deselections::Unproved;
 use crate::model::inventory::{Held, Permit};
 use crate::model::timers::Timer;
@@ -223,7 +223,7 @@ impl Model {
             vanished.objects = copies.map(|(_, state)| state.inventory.ours().count()).sum();
             let token = self.guard.types.token_of_going(resource);
             let reason = self.why_it_is_held(resource);
-            vanished.hold = Some(begin(reason, token, &mut self.chance));
+            vanished.hold = Some(begin(reason, token, &mut self.new_tokens));
             self.report_holds();
         }
         self.guard.vanished.types.insert(resource.to_owned(), vanished);
@@ -261,7 +261,7 @@ impl Model {
                     let why = "no copies are left, or the hub still defines the type";
                     self.is_held_no_longer(hold.as_ref(), resource, why);
                 } else if known.hold.is_none() {
-                    known.hold = Some(begin(reason, None, &mut self.chance));
+                    known.hold = Some(begin(reason, None, &mut self.new_tokens));
                     self.report_holds();
                 }
                 for side in [Side::Hub, Side::Edge] {
@@ -317,10 +317,10 @@ impl Model {
     }
 }
 
-fn begin(reason: Reason, token: Option<String>, chance: &mut fastrand::Rng) -> Hold {
+fn begin(reason: Reason, token: Option<String>, tokens: &mut NewTokens) -> Hold {
     match token {
         Some(token) => Hold::go_on(Direction::Down, reason, token),
-        None => Hold::begin(Direction::Down, reason, None, chance),
+        None => Hold::begin(Direction::Down, reason, None, tokens),
     }
 }
 

@@ -56,6 +56,12 @@ impl TypeHolds {
         may_hold && self.0.contains_key(&plan.at_hub.qualified())
     }
 
+    /// What holds them.
+    pub(super) fn of(&self, plan: &TypePlan) -> Option<&Hold> {
+        let known = self.0.get(&plan.at_hub.qualified());
+        known.filter(|_| self.holds(plan)).map(|known| &known.hold)
+    }
+
     /// The same, by the name of the type.
     pub(super) fn holds_any_of(&self, resource: &str) -> bool {
         self.0.contains_key(resource)
@@ -116,7 +122,7 @@ impl Model {
                     is: if redefined { TypeIs::Redefined } else { TypeIs::Going },
                 };
                 TypeHold {
-                    hold: Hold::begin(Direction::Down, reason, until, &mut self.chance),
+                    hold: Hold::begin(Direction::Down, reason, until, &mut self.new_tokens),
                     withdrawal: withdrawal.clone(),
                 }
             }

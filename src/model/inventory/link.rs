@@ -86,9 +86,10 @@ impl Link {
         self.reported = self.reported.and_origin();
     }
 
-    /// The origin wants this, as far as is known now. A Job that is another one has not finished.
+    /// The origin wants this, as far as is known now. A Job that is another one has not finished, and what was told of a dry
+    /// run was about what it wanted then.
     pub(super) fn wants(&mut self, wanted: u64) {
-        if self.is_finished() && self.wanted != wanted {
+        if (self.is_finished() || self.is_told()) && self.wanted != wanted {
             self.trace = Trace::Seen;
         }
         if let Some(contention) = &mut self.contention
@@ -137,7 +138,7 @@ impl Link {
     }
 
     /// True if there is a copy of ours that is to be deleted or released.
-    pub(super) fn is_pending_delete(&self) -> bool {
+    pub(in crate::model) fn is_pending_delete(&self) -> bool {
         self.is_retiring() && self.has_ours()
     }
 
@@ -179,6 +180,11 @@ impl Link {
     /// True if the copies' side said that the copy is gone: perhaps it has only lost its label.
     pub(in crate::model) fn is_lost(&self) -> bool {
         self.trace == Trace::Lost
+    }
+
+    /// True if a dry run has told what would be done.
+    pub(super) fn is_told(&self) -> bool {
+        self.trace == Trace::Told
     }
 
     /// The list of copies that named it last.
@@ -257,7 +263,7 @@ impl Link {
     pub(super) fn is_synced(&self) -> bool {
         let is_settled =
             self.wanted != 0 && self.wanted == self.settled && !self.has_open_try() && !self.seen.copy.kept;
-        is_settled && (self.is_finished() || self.has_copy() && self.written != 0 && !self.drifted())
+        is_settled && (self.is_finished() || self.is_told() || self.has_copy() && self.written != 0 && !self.drifted())
     }
 
     /// The same, and its copy stays.

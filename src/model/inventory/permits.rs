@@ -33,6 +33,11 @@ impl Inventory {
         }
     }
 
+    /// True if the delete of the copy has to wait.
+    pub(in crate::model) fn is_held(&self, name: &ObjectName, held: Held) -> bool {
+        self.objects.get(name).is_some_and(|link| link.is_held(held))
+    }
+
     /// How many copies wait.
     pub(in crate::model) fn count_held(&self, held: Held) -> usize {
         self.objects.values().filter(|link| link.waits_for_hold(held)).count()

@@ -115,6 +115,8 @@ pub(in crate::model) enum Trace {
     Lost,
     /// Its origin is a Job that has finished: it needs no copy any more.
     NotNeeded,
+    /// In a dry run: it has been told what would be done, and nothing has changed since.
+    Told,
 }
 
 /// Whether a worker has it, and what the last try has left open at the copies' side.

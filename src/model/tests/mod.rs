@@ -407,5 +407,6 @@ fn settings() -> Settings {
         delete_limits: Limits { most: 2, grace: GRACE },
         renaming: true,
         plan_slice: PLAN_SLICE,
+        dry_run: false,
     }
 }

@@ -319,6 +319,7 @@ impl Bench {
                 Answer::NamespacesFound(names.into_iter().map(answer).collect())
             }
             Request::Object(..) | Request::Status(..) | Request::Namespace(..) => unreachable!("the test answers it"),
+            Request::Tried(_) => unreachable!("it has no answer"),
         }
     }
 
@@ -456,6 +457,7 @@ fn word(request: &Request) -> String {
         Request::SearchForLeft(..) => "search for what is left".to_owned(),
         Request::FindNamespaces(names) => format!("look for namespaces {}", names.join(",")),
         Request::Object(..) | Request::Status(..) | Request::Namespace(..) => String::new(),
+        Request::Tried(_) => "tell what remains".to_owned(),
     }
 }
 

@@ -454,6 +454,12 @@ impl<K: QueueKey> Queue<K> {
         !self.overflow.is_empty() || self.entries.values().any(|entry| entry.failures == 0)
     }
 
+    /// True if all keys wait for their time: none is ready, none is with a worker, and none is left out.
+    pub fn is_at_rest(&self) -> bool {
+        let mut entries = self.entries.values();
+        self.overflow.is_empty() && entries.all(|entry| matches!(entry.state, State::Waiting { .. }))
+    }
+
     /// True if the key is here: it waits, or a worker has it.
     pub fn has(&self, key: &K) -> bool {
         self.entries.contains_key(key)

@@ -267,6 +267,12 @@ reasons! {
     ClockDiffers,
     /// They do not differ by so much any more.
     ClockAgrees,
+    /// This is a dry run: nothing is changed at either side.
+    DryRun,
+    /// In a dry run: what would be done to an object.
+    WouldChange,
+    /// In a dry run: all that configs select was tried; what is held, waits or fails.
+    DryRunComplete,
     /// A request for health or metrics broke off, or took too long. To do: nothing, unless a probe fails.
     HealthRequestFailed,
     /// Flags of the Go syncer were given that have no effect. To do: remove them when it suits you.
