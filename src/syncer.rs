@@ -19,7 +19,7 @@ use tokio::sync::mpsc::Receiver;
 use tokio::task::LocalSet;
 
 use crate::cli::Settings;
-use crate::engine::dry_run::{DryRun, Told};
+use crate::engine::dry_run::{DryRun, Shown};
 use crate::engine::{self, Clusters};
 use crate::model::dry_run::Remaining;
 use crate::model::{self, OneCluster};
@@ -161,14 +161,14 @@ async fn stop(shutdown: &Shutdown, manager: Option<Rc<Manager>>) {
 }
 
 /// Logs what a dry run tells: one line for each action.
-fn listener() -> impl Fn(Told) {
+fn listener() -> impl Fn(Shown) {
     let held = RefCell::new(BTreeSet::new());
     let log = |side: Side, object: &dyn Display, words: &str, why: &dyn Display| {
         let keys: [(&str, &dyn Display); 3] = [("side", &side), ("object", object), ("because", why)];
         logging::write(Level::Info, module_path!(), LogReason::WouldChange, words, &keys);
     };
-    move |told| match told {
-        Told::Would(would) => {
+    move |shown| match shown {
+        Shown::Would(would) => {
             let why = if would.is_as_sent {
                 "as it would be sent: the server cannot be asked before what it needs is there"
             } else {
@@ -176,7 +176,7 @@ fn listener() -> impl Fn(Told) {
             };
             log(would.side, &would.object, would.words(), &why);
         }
-        Told::Tried(Remaining {
+        Shown::Tried(Remaining {
             held: deletes,
             waiting,
             failing,

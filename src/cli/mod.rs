@@ -492,7 +492,7 @@ pub(crate) fn code_of_diff(is_any: bool, is_known: bool) -> ExitCode {
     }
 }
 
-/// Prints why something cannot be told, and returns the exit code for that.
+/// Prints why something cannot be said, and returns the exit code for that.
 #[cfg(feature = "admin")]
 pub(crate) fn cannot_tell(error: &(dyn Error + 'static)) -> ExitCode {
     fail(error);

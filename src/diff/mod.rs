@@ -23,7 +23,7 @@ use tokio::time::{Instant, timeout};
 use self::wanted::Wanted;
 use crate::ask::{self, CannotAsk};
 use crate::cli::{self, DiffOptions, Settings};
-use crate::engine::dry_run::{DryRun, Told, What, Would, contents};
+use crate::engine::dry_run::{DryRun, Shown, What, Would, contents};
 use crate::engine::{self, Clusters};
 use crate::model::dry_run::{HeldDelete, Remaining};
 use crate::side::Side;
@@ -38,7 +38,7 @@ const AWAY: Duration = Duration::from_secs(30);
 /// Nor is anything else, of which nothing is heard for so long.
 const SILENT: Duration = Duration::from_secs(300);
 
-/// What was told.
+/// What was shown.
 #[derive(Default)]
 struct Heard {
     /// What would be done, by side, object, and whether that is about its status: as text.
@@ -145,14 +145,14 @@ async fn rehearse(
     );
     let listener = {
         let (heard, news, wanted) = (Rc::clone(&heard), Rc::clone(&news), Rc::clone(&wanted));
-        DryRun::new(move |told| {
-            match told {
-                Told::Would(would) if wanted.shows(&would) => {
+        DryRun::new(move |shown| {
+            match shown {
+                Shown::Would(would) if wanted.shows(&would) => {
                     let key = (would.side, would.object.clone(), would.what == What::Status);
                     heard.borrow_mut().changes.insert(key, show(&would, ""));
                 }
-                Told::Would(_) => {}
-                Told::Tried(remaining) => heard.borrow_mut().remaining = Some(remaining),
+                Shown::Would(_) => {}
+                Shown::Tried(remaining) => heard.borrow_mut().remaining = Some(remaining),
             }
             news.notify_one();
         })

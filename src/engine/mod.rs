@@ -35,7 +35,7 @@ pub struct Setup {
     pub clusters: Clusters,
     /// What the model needs to know.
     pub settings: Settings,
-    /// Nothing is changed at either side, and this is told what would be.
+    /// Nothing is changed at either side, and this sees what would be.
     pub dry_run: Option<DryRun>,
 }
 

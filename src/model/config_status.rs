@@ -91,7 +91,7 @@ impl ConfigStatuses {
         }
     }
 
-    /// What differs from what the hub has, to be applied as this sync target; and whether it is to be looked at again soon.
+    /// What differs from what the hub has, to be applied as this sync target; and whether that is to be checked again soon.
     /// `clock` is for people.
     pub(super) fn differing(
         &mut self,

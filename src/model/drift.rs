@@ -57,7 +57,7 @@ impl Model {
             warn_of_changes(side, &copy, &manager, &fields);
         }
         // One that is being deleted has a line when it is gone; one that nothing wants stays as it is.
-        // In a dry run nothing is, and what would be is told.
+        // In a dry run nothing is, and what would be is shown.
         if state.inventory.is_wanted(&name) && !is_ending && !self.settings.dry_run {
             let damped = state.inventory.is_known_contention(&name, now);
             let message = "a copy was changed by somebody else; what its origin sets is corrected";

@@ -1,5 +1,5 @@
-//! A dry run: what remains once all was tried. What a worker has told will not happen, so an object that it was told of
-//! counts as done until its origin or its copy changes ([`Trace::Told`](super::inventory)).
+//! A dry run: what remains once all was tried. What a worker has shown will not happen, so an object that it has shown
+//! counts as done until its origin or its copy changes ([`Trace::Shown`](super::inventory)).
 
 use super::guard::Guard;
 use super::inventory::Link;

@@ -259,7 +259,7 @@ impl Inventory {
         link.seen = seen;
         link.reported = link.reported.and_copy();
         link.origin_is(News::CopyChanged);
-        if link.is_lost() || link.is_told() {
+        if link.is_lost() || link.is_shown() {
             link.trace = Trace::Seen;
         }
         // A refused object, of which nothing was written, also gets another try when its copy changes.
@@ -323,12 +323,12 @@ impl Inventory {
         }
     }
 
-    /// A dry run has told what would be done for an object that is settled by that.
-    pub(super) fn was_told(&mut self, name: &ObjectName) {
+    /// A dry run has shown what would be done for an object that is settled by that.
+    pub(super) fn was_shown(&mut self, name: &ObjectName) {
         if let Some(link) = self.objects.get_mut(name)
             && !link.is_finished()
         {
-            link.trace = Trace::Told;
+            link.trace = Trace::Shown;
         }
     }
 

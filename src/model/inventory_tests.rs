@@ -541,11 +541,11 @@ fn what_is_selected_while_a_list_is_under_way_that_has_passed_it_by_is_read_and_
 fn tell(inventory: &mut Inventory, wanted: u64) {
     inventory.take(&name("a"));
     assert!(!inventory.settle(&name("a"), wanted, None));
-    inventory.was_told(&name("a"));
+    inventory.was_shown(&name("a"));
 }
 
 #[test]
-fn what_a_dry_run_has_told_is_done_until_the_origin_or_the_copy_changes() {
+fn what_a_dry_run_has_shown_is_done_until_the_origin_or_the_copy_changes() {
     // It would be created.
     let mut inventory = Inventory::default();
     assert!(inventory.at_origin(&name("a"), 1, 7));

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_that_a_dry_run_has_told_is_done_until_it_or_the_hub_changes() {
+    fn a_status_that_a_dry_run_has_shown_is_done_until_it_or_the_hub_changes() {
         let now = Instant::now();
         let mut record = LinkStatus::default();
         record.edge_reports(Some(5));

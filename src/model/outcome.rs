@@ -226,7 +226,7 @@ impl Model {
         let copy = outcome.copy.or(gone);
         let again = state.inventory.settle(name, outcome.desired_hash, copy);
         if !again && matches!(outcome.ending, Ending::Would(_)) {
-            state.inventory.was_told(name);
+            state.inventory.was_shown(name);
         }
         let may_keep_less = state.inventory.keeps_more(name, !outcome.kept_versions.is_empty());
         if outcome.desired_hash != 0 || outcome.ending == Why::NotSelected {

@@ -81,7 +81,7 @@ impl Model {
             self.report.idle();
         }
         if self.settings.dry_run {
-            if self.queue.is_at_rest() && self.knows_all() {
+            if self.queue.is_idle() && self.knows_all() {
                 self.say_what_remains();
             }
         } else if !self.report.was_in_sync() && self.has_tried_all() {

@@ -1,4 +1,4 @@
-//! What cannot be told.
+//! What cannot be known.
 
 use serde_json::json;
 

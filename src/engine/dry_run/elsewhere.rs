@@ -1,4 +1,4 @@
-//! What a dry run has told so far and other work depends on: namespaces that would be there, and objects that would not be.
+//! What a dry run has shown so far and other work depends on: namespaces that would be there, and objects that would not be.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::side::Side;
 /// Group, plural, namespace and name. Versions show the same object.
 type Name = [String; 4];
 
-/// What is told so far.
+/// What is shown so far.
 #[derive(Debug, Default)]
 pub(super) struct Elsewhere {
     namespaces: BTreeSet<(Side, String)>,

@@ -1,8 +1,8 @@
 //! The work of the engine as a dry run: the same requests, none of which changes anything, and what they would have done.
 //!
 //! Promises: the record, the heartbeat and the Lease are not written, not even as a dry run; what would be written of objects is
-//! asked of the real server, and whoever asked for the dry run is told what would become of them. What a server cannot be asked,
-//! since it depends on what is not there yet, is told as it would be sent.
+//! asked of the real server, and whoever asked for the dry run sees what would become of them. What a server cannot be asked,
+//! since it depends on what is not there yet, is shown as it would be sent.
 
 mod elsewhere;
 mod rehearsal;
@@ -23,9 +23,9 @@ use crate::sync::ownership::SyncTarget;
 use crate::sync::reconcile;
 use crate::sync::status_return::{self, Returned, StatusJob};
 
-/// What is told of a dry run.
+/// What is shown of a dry run.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum Shown {
     /// This would be done.
     Would(Would),
     /// All was tried, and this is left.
@@ -71,15 +71,15 @@ impl Would {
     }
 }
 
-/// A dry run, and who is told of it. Cheap to clone.
+/// A dry run, and who sees it. Cheap to clone.
 #[derive(Clone)]
 pub struct DryRun {
-    tell: Rc<dyn Fn(Told)>,
+    tell: Rc<dyn Fn(Shown)>,
     elsewhere: Rc<RefCell<Elsewhere>>,
 }
 
 impl DryRun {
-    pub(crate) fn new(tell: impl Fn(Told) + 'static) -> Self {
+    pub(crate) fn new(tell: impl Fn(Shown) + 'static) -> Self {
         Self {
             tell: Rc::new(tell),
             elsewhere: Rc::default(),
@@ -87,7 +87,7 @@ impl DryRun {
     }
 
     pub(super) fn tried(&self, remaining: Remaining) {
-        (self.tell)(Told::Tried(remaining));
+        (self.tell)(Shown::Tried(remaining));
     }
 
     /// One object.
@@ -155,7 +155,7 @@ impl DryRun {
                 let is_there = would.now.is_some();
                 self.elsewhere.borrow_mut().note(side, &path, is_there);
                 is_any = true;
-                (self.tell)(Told::Would(would));
+                (self.tell)(Shown::Would(would));
             }
         }
         is_any
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_follows_from_what_was_and_would_be_there() {
+    fn what_is_shown_follows_from_what_was_and_would_be_there() {
         let (old, new) = (object("1", "5"), object("2", "6"));
         let of_object = |change| Some(What::Object(change));
         for (before, now, is_replaced, done, expected) in [
@@ -259,16 +259,16 @@ mod tests {
                 is_replaced,
                 is_as_sent: false,
             };
-            let told = would(Side::Edge, played, What::Object(done));
-            assert_eq!(told.as_ref().map(|told| told.what), expected, "{before:?} {now:?}");
-            assert!(told.is_none_or(|told| told.object == "ConfigMap/shop/a"));
+            let shown = would(Side::Edge, played, What::Object(done));
+            assert_eq!(shown.as_ref().map(|shown| shown.what), expected, "{before:?} {now:?}");
+            assert!(shown.is_none_or(|shown| shown.object == "ConfigMap/shop/a"));
         }
         let played = Played {
             before: Some(old),
             now: Some(new),
             ..Played::default()
         };
-        let told = would(Side::Hub, played, What::Status).unwrap();
-        assert_eq!(told.now.unwrap()["status"], json!({"s": "6"}));
+        let shown = would(Side::Hub, played, What::Status).unwrap();
+        assert_eq!(shown.now.unwrap()["status"], json!({"s": "6"}));
     }
 }

@@ -241,7 +241,7 @@ impl Rehearsal {
         Ok((response.status, all.freeze()))
     }
 
-    /// True for a refusal for want of a namespace that would be there by now.
+    /// True for a refusal because a namespace is missing that would be there by now.
     fn is_in_new_namespace(&self, status: u16, body: &[u8]) -> bool {
         let error = Error::from_answer(status, None, body);
         let missing = error.missing_namespace().filter(|_| status == 404);

@@ -86,10 +86,10 @@ impl Link {
         self.reported = self.reported.and_origin();
     }
 
-    /// The origin wants this, as far as is known now. A Job that is another one has not finished, and what was told of a dry
+    /// The origin wants this, as far as is known now. A Job that is another one has not finished, and what was shown in a dry
     /// run was about what it wanted then.
     pub(super) fn wants(&mut self, wanted: u64) {
-        if (self.is_finished() || self.is_told()) && self.wanted != wanted {
+        if (self.is_finished() || self.is_shown()) && self.wanted != wanted {
             self.trace = Trace::Seen;
         }
         if let Some(contention) = &mut self.contention
@@ -182,9 +182,9 @@ impl Link {
         self.trace == Trace::Lost
     }
 
-    /// True if a dry run has told what would be done.
-    pub(super) fn is_told(&self) -> bool {
-        self.trace == Trace::Told
+    /// True if a dry run has shown what would be done.
+    pub(super) fn is_shown(&self) -> bool {
+        self.trace == Trace::Shown
     }
 
     /// The list of copies that named it last.
@@ -263,7 +263,7 @@ impl Link {
     pub(super) fn is_synced(&self) -> bool {
         let is_settled =
             self.wanted != 0 && self.wanted == self.settled && !self.has_open_try() && !self.seen.copy.kept;
-        is_settled && (self.is_finished() || self.is_told() || self.has_copy() && self.written != 0 && !self.drifted())
+        is_settled && (self.is_finished() || self.is_shown() || self.has_copy() && self.written != 0 && !self.drifted())
     }
 
     /// The same, and its copy stays.

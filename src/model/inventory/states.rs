@@ -115,8 +115,8 @@ pub(in crate::model) enum Trace {
     Lost,
     /// Its origin is a Job that has finished: it needs no copy any more.
     NotNeeded,
-    /// In a dry run: it has been told what would be done, and nothing has changed since.
-    Told,
+    /// In a dry run: what would be done has been shown, and nothing has changed since.
+    Shown,
 }
 
 /// Whether a worker has it, and what the last try has left open at the copies' side.

@@ -220,7 +220,6 @@ impl World {
             self.conditions.extend(held.cloned());
             let meta = Meta {
                 name: name.clone(),
-                resource_version: "1".to_owned(),
                 ..Meta::default()
             };
             (kind, name, Ok(meta))

@@ -455,7 +455,7 @@ impl<K: QueueKey> Queue<K> {
     }
 
     /// True if all keys wait for their time: none is ready, none is with a worker, and none is left out.
-    pub fn is_at_rest(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         let mut entries = self.entries.values();
         self.overflow.is_empty() && entries.all(|entry| matches!(entry.state, State::Waiting { .. }))
     }
