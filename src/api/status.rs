@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use kube_lite::bounded::at_most;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 /// How many failures and problems an entry names.
 pub const NAMED: usize = 10;
@@ -15,6 +16,11 @@ pub const NAMED: usize = 10;
 const MOST_ENTRIES: usize = 10_000;
 /// How many characters a message of a condition has: the conventions allow 32768, and people read few.
 const LONGEST_MESSAGE: usize = 1024;
+/// That about held deletes has tokens in it.
+const LONGEST_OF_HOLDS: usize = 32_000;
+/// How many bytes of words an entry has at most: failures, problems and holds.
+const MOST_BYTES: usize = 7 << 10;
+const MOST_BYTES_OF_HOLD: usize = 4 << 10;
 
 /// Condition: all conditions that matter are good.
 pub const READY: &str = "Ready";
@@ -24,6 +30,9 @@ pub const CONFIG_VALID: &str = "ConfigValid";
 pub const SYNCED: &str = "Synced";
 /// Condition: deletes are held.
 pub const DELETES_HELD: &str = "DeletesHeld";
+
+/// All conditions, in the order in which they are written.
+const ORDER: [&str; 4] = [READY, CONFIG_VALID, SYNCED, DELETES_HELD];
 
 /// Reasons of `ConfigValid`, `Synced` and `Ready`, beside those of holds.
 pub const ALL_FOLLOWED: &str = "AllEntriesFollowed";
@@ -158,18 +167,26 @@ impl Status {
     pub fn of_config(object: &[u8]) -> (i64, Self) {
         #[derive(Default, Deserialize)]
         #[serde(default)]
-        struct Wire {
+        struct Wire<'a> {
             metadata: WireMeta,
-            #[serde(deserialize_with = "super::null_is_default")]
-            status: Status,
+            #[serde(borrow)]
+            status: Option<&'a RawValue>,
         }
         #[derive(Default, Deserialize)]
         #[serde(default)]
         struct WireMeta {
             generation: i64,
         }
-        let wire: Wire = serde_json::from_slice(object).unwrap_or_default();
-        (wire.metadata.generation, wire.status)
+        let wire: Wire<'_> = serde_json::from_slice(object).unwrap_or_default();
+        let status = wire
+            .status
+            .and_then(|status| serde_json::from_str::<Self>(status.get()).ok());
+        let mut status = status.unwrap_or_default();
+        // Others may add conditions of their own, and a server may keep another order.
+        let place = |condition: &Condition| ORDER.iter().position(|known| *known == condition.r#type);
+        status.conditions.retain(|condition| place(condition).is_some());
+        status.conditions.sort_by_key(place);
+        (wire.metadata.generation, status)
     }
 
     /// What the status is with this entry of ours, beside those of others. A condition that is as it was keeps its time.
@@ -221,7 +238,14 @@ fn sum_up(edges: &[OfEdge]) -> Vec<Condition> {
         r#type: r#type.to_owned(),
         status: if status { "True" } else { "False" }.to_owned(),
         reason: reason.to_owned(),
-        message: cut(message),
+        message: cut(
+            message,
+            if r#type == DELETES_HELD {
+                LONGEST_OF_HOLDS
+            } else {
+                LONGEST_MESSAGE
+            },
+        ),
         last_transition_time: String::new(),
         observed_generation,
     };
@@ -294,6 +318,9 @@ fn synced(edges: &[OfEdge]) -> (bool, Said) {
     if synced < selected {
         return (false, (PENDING, sum));
     }
+    if total(edges, |edge| edge.pending) > 0 {
+        return (false, (PENDING, format!("{sum}; not everything has been read yet")));
+    }
     (true, (ALL_SYNCED, sum))
 }
 
@@ -315,6 +342,31 @@ fn deletes_held(edges: &[OfEdge]) -> (bool, Said) {
 }
 
 impl OfEdge {
+    /// Without the latest of what it names, as far as all of it has too many bytes.
+    #[must_use]
+    pub fn bounded(mut self) -> Self {
+        if let Some(hold) = &mut self.hold {
+            while hold.message.len() > MOST_BYTES_OF_HOLD {
+                hold.message.pop();
+            }
+        }
+        let of_hold = self.hold.as_ref().map_or(0, |hold| hold.message.len());
+        let bytes = |failure: &Failure| failure.object.len() + failure.message.len() + 100;
+        loop {
+            let failures: usize = self.failures.iter().map(bytes).sum();
+            let problems = self.problems.iter();
+            let problems: usize = problems.map(|it| it.field.len() + it.message.len() + 30).sum();
+            if of_hold + failures + problems <= MOST_BYTES {
+                return self;
+            }
+            if failures >= problems {
+                self.failures.pop();
+            } else {
+                self.problems.pop();
+            }
+        }
+    }
+
     /// How a message that speaks of several edges begins.
     fn called(&self) -> String {
         let name = if self.name.is_empty() { &self.uid } else { &self.name };
@@ -322,8 +374,8 @@ impl OfEdge {
     }
 }
 
-fn cut(mut message: String) -> String {
-    if let Some((end, _)) = message.char_indices().nth(LONGEST_MESSAGE) {
+fn cut(mut message: String, longest: usize) -> String {
+    if let Some((end, _)) = message.char_indices().nth(longest) {
         message.truncate(end);
         message.push_str(" ...");
     }
@@ -331,152 +383,5 @@ fn cut(mut message: String) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn edge(uid: &str, synced: usize, selected: usize) -> OfEdge {
-        OfEdge {
-            uid: uid.to_owned(),
-            observed_generation: 2,
-            selected,
-            synced,
-            ..OfEdge::default()
-        }
-    }
-
-    fn said(status: &Status) -> Vec<(&str, &str, &str, &str)> {
-        let conditions = status.conditions.iter();
-        conditions
-            .map(|it| (&*it.r#type, &*it.status, &*it.reason, &*it.message))
-            .collect()
-    }
-
-    #[test]
-    fn the_summary_follows_from_the_entries() {
-        let failing = |mut edge: OfEdge| {
-            edge.failing = 1;
-            edge.failures = vec![Failure {
-                since: "2026-11-29T00:00:00Z".to_owned(),
-                object: "ConfigMap/shop/a".to_owned(),
-                side: "edge".to_owned(),
-                reason: "ObjectRejected".to_owned(),
-                message: "no".to_owned(),
-            }];
-            edge
-        };
-        let invalid = |mut edge: OfEdge| {
-            edge.problems = vec![FieldProblem {
-                field: "spec.upsync[0]".to_owned(),
-                message: "wrong".to_owned(),
-            }];
-            edge.problem_count = 3;
-            edge
-        };
-        let held = |mut edge: OfEdge| {
-            edge.hold = Some(Hold {
-                reason: "TooMany".to_owned(),
-                message: "9 of 10".to_owned(),
-            });
-            edge.held = 9;
-            edge
-        };
-        let all = |edge| Status::default().with(edge, "now");
-        for (edge, ready, reason, message, columns) in [
-            (
-                edge("a", 2, 2),
-                "True",
-                ALL_SYNCED,
-                "2 of 2 objects are synced",
-                ("2/2", 0, 0),
-            ),
-            (
-                edge("a", 0, 0),
-                "True",
-                ALL_SYNCED,
-                "no object is selected",
-                ("0/0", 0, 0),
-            ),
-            (
-                edge("a", 1, 2),
-                "False",
-                PENDING,
-                "1 of 2 objects are synced",
-                ("1/2", 0, 0),
-            ),
-            (
-                failing(edge("a", 1, 2)),
-                "False",
-                FAILING,
-                "1 of 2 objects are synced; ConfigMap/shop/a at the edge: no",
-                ("1/2", 1, 0),
-            ),
-            (
-                invalid(failing(edge("a", 1, 2))),
-                "False",
-                NOT_FOLLOWED,
-                "spec.upsync[0]: wrong; and 2 more",
-                ("1/2", 1, 0),
-            ),
-            (held(edge("a", 1, 1)), "False", "TooMany", "9 of 10", ("1/1", 0, 9)),
-        ] {
-            let status = all(edge);
-            assert_eq!(said(&status)[0], (READY, ready, reason, message));
-            assert_eq!((&*status.synced, status.failing, status.held), columns);
-        }
-        // Two edges: the one that fails is named, and what both say is said once.
-        let both = all(invalid(edge("a", 2, 2))).with(invalid(failing(edge("b", 1, 2))), "now");
-        assert_eq!(
-            said(&both),
-            [
-                (READY, "False", NOT_FOLLOWED, "spec.upsync[0]: wrong; and 2 more"),
-                (CONFIG_VALID, "False", NOT_FOLLOWED, "spec.upsync[0]: wrong; and 2 more"),
-                (
-                    SYNCED,
-                    "False",
-                    FAILING,
-                    "3 of 4 objects are synced; edge b: ConfigMap/shop/a at the edge: no"
-                ),
-                (DELETES_HELD, "False", NOTHING_HELD, ""),
-            ]
-        );
-    }
-
-    #[test]
-    fn a_condition_that_stays_as_it_is_keeps_its_time() {
-        let before = Status::default().with(edge("a", 1, 2), "first");
-        let later = before.with(edge("a", 2, 2), "second");
-        let times = |status: &Status| -> Vec<String> {
-            let conditions = status.conditions.iter();
-            conditions.map(|it| it.last_transition_time.clone()).collect()
-        };
-        assert_eq!(times(&before), ["first"; 4]);
-        assert_eq!(times(&later), ["second", "first", "second", "first"]);
-        assert_eq!(later.with(edge("a", 2, 2), "third"), later);
-    }
-
-    #[test]
-    fn what_cannot_be_read_is_nothing() {
-        for object in [
-            "",
-            "[]",
-            r#"{"status":null}"#,
-            r#"{"status":{"edges":7}}"#,
-            r#"{"status":"x"}"#,
-        ] {
-            assert_eq!(Status::of_config(object.as_bytes()), (0, Status::default()), "{object}");
-        }
-        let status = Status::default().with(edge("a", 1, 2), "now");
-        let object = serde_json::json!({"metadata": {"name": "x", "generation": 7}, "status": status}).to_string();
-        assert_eq!(Status::of_config(object.as_bytes()), (7, status));
-    }
-
-    #[test]
-    fn each_syncer_applies_its_own_entry() {
-        let status = Status::default()
-            .with(edge("a", 1, 2), "now")
-            .with(edge("b", 1, 2), "now");
-        let uids = |status: &Status| -> Vec<String> { status.edges.iter().map(|edge| edge.uid.clone()).collect() };
-        assert_eq!(uids(&status), ["a", "b"]);
-        assert_eq!(uids(&status.only_of("b")), ["b"]);
-    }
-}
+#[path = "status_tests.rs"]
+mod tests;

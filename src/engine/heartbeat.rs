@@ -19,6 +19,7 @@ use crate::model::effect::{
 };
 use crate::plan::StatusPath;
 use crate::sync::meta::Meta;
+use crate::sync::undeclared::is_not_stored;
 
 /// Writes to all configs, until one shows that the hub does not answer.
 pub(super) async fn write(hub: &Cluster, beat: HeartbeatRequest) -> HeartbeatResult {
@@ -50,7 +51,10 @@ pub(super) async fn write_statuses(hub: &Cluster, statuses: StatusesToWrite) -> 
     let mut written: StatusesWritten = Vec::new();
     for (kind, name, body) in statuses.configs {
         // What the hub does not store of one, it does not store of another.
-        if written.iter().any(|(of, _, result)| *of == kind && result.is_err()) {
+        let is_without = |(of, _, result): &(ConfigKind, String, Result<Meta, Error>)| {
+            *of == kind && result.as_ref().is_err_and(is_not_stored)
+        };
+        if written.iter().any(is_without) {
             continue;
         }
         let result = apply(hub, kind, &name, &statuses.manager, body).await;

@@ -44,6 +44,11 @@ impl ConfigKind {
         format!("{}//{config}", self.kind())
     }
 
+    /// What its status is called in the log.
+    pub(super) fn status_of(self, config: &str) -> Subject {
+        Subject::Thing(Side::Hub, Topic::ConfigStatus, self.of_name(config))
+    }
+
     /// What the heartbeat on a config of this kind is called in the log.
     pub(super) fn heartbeat_on(self, config: &str) -> Subject {
         Subject::Thing(Side::Hub, Topic::Heartbeat, self.of_name(config))

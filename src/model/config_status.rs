@@ -4,29 +4,27 @@
 //! applied. Nothing is stored beside that: what fails is known to the report, what is synced to the inventories.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use kube_lite::{Error, ObjectName};
+use driver::queue::back_off;
+use kube_lite::Error;
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::config_kind::ConfigKind;
 use super::configs::ConfigName;
-use super::guard::Condition;
-use super::{Model, TypeState};
-use crate::api::status::{FAILING, Failure, FieldProblem, Hold, NAMED, OfEdge, Status};
+use crate::api::status::{DELETES_HELD, FAILING, OfEdge, Status};
 use crate::api::{GROUP, VERSION};
-use crate::plan::OfConfig;
-use crate::report::{Subject, Topic};
 use crate::sync::meta::Meta;
 use crate::sync::status_writer::status_manager;
 
 /// Between something that happens and the look at what follows from it: more comes with it.
 pub(super) const SOON: Duration = Duration::from_secs(2);
 /// Between two writes of one status while nothing but its counts changes.
-const RARELY: Duration = Duration::from_secs(4);
+const RARELY: Duration = Duration::from_secs(3);
+/// For each so many bytes of a config, that is a second more: each write makes the hub send it to all that follow it.
+const BYTES_A_SECOND: usize = 64 << 10;
 /// How long after a write what the hub reports may be from before it.
 const OLDER: Duration = Duration::from_secs(10);
 /// How long the first lists may take before the status says so.
@@ -46,8 +44,8 @@ pub(super) struct ConfigStatuses {
     lacking: BTreeMap<ConfigKind, (Instant, Duration)>,
     /// Since when not all lists are complete.
     reading_since: Option<Instant>,
-    /// What is being written.
-    writing: BTreeMap<ConfigName, Status>,
+    /// What is being written, and the version of the config before.
+    writing: BTreeMap<ConfigName, (Status, u64)>,
 }
 
 /// The status of one config.
@@ -62,6 +60,10 @@ struct KnownStatus {
     was_pending: bool,
     /// When it was written last.
     written: Option<Instant>,
+    /// The hub has refused it, how often in a row, and until when it is not tried.
+    refused: Option<(u32, Instant)>,
+    /// The length of the config.
+    bytes: usize,
 }
 
 /// Statuses to apply, with the field manager that they are applied as.
@@ -83,7 +85,7 @@ impl ConfigStatuses {
         let known = self.known.entry((kind, meta.name.clone())).or_default();
         let version = meta.version_number();
         let (generation, is) = Status::of_config(object);
-        known.generation = generation;
+        (known.generation, known.bytes) = (generation, object.len());
         // Whatever was reported on its way to us while we wrote is older; a hub that was restored has older ones for good.
         let is_older = version < known.version && known.written.is_some_and(|at| now.duration_since(at) < OLDER);
         if !is_older {
@@ -114,12 +116,16 @@ impl ConfigStatuses {
             let is = known.is.clone().only_of(uid);
             let status = known.is.with(ours, clock);
             let mine = status.clone().only_of(uid);
-            let is_rare = known.written.is_some_and(|at| now.duration_since(at) < RARELY);
-            if may_soon_pass || mine != is && is_rare && !is_news(&is, &mine) {
+            let rarely = RARELY.max(Duration::from_secs((known.bytes / BYTES_A_SECOND) as u64));
+            let is_rare = known.written.is_some_and(|at| now.duration_since(at) < rarely);
+            if known.refused.is_some_and(|(_, until)| until > now) {
+                again |= mine != is;
+            } else if may_soon_pass || mine != is && is_rare && !is_news(&is, &mine) {
                 again = true;
             } else if mine != is {
                 configs.push((kind, name.clone(), body(kind, &name, &mine)));
-                self.writing.insert((kind, name), status);
+                let before = known.version;
+                self.writing.insert((kind, name), (status, before));
             }
         }
         let manager = status_manager(uid);
@@ -137,21 +143,48 @@ impl ConfigStatuses {
 
     /// The hub has stored what was written to a config, at this version. Returns the one before.
     pub(super) fn is_written(&mut self, of: &ConfigName, version: u64, now: Instant) -> Option<u64> {
-        let status = self.writing.remove(of)?;
+        let (status, before) = self.writing.remove(of)?;
         self.stored.insert(of.0);
         self.lacking.remove(&of.0);
         let known = self.known.get_mut(of)?;
-        let before = known.version;
-        (known.is, known.version, known.written) = (status, version, Some(now));
-        Some(before)
+        (known.written, known.refused) = (Some(now), None);
+        // What the hub has reported meanwhile may be newer, or another hub's.
+        let has_gone_back = known.version < before;
+        if version == 0 || known.version <= version || has_gone_back {
+            (known.is, known.version) = (status, version);
+        }
+        Some(if has_gone_back { 0 } else { before })
     }
 
-    /// The hub does not store the status of this kind. True if that is new.
-    pub(super) fn is_not_stored(&mut self, kind: ConfigKind, now: Instant) -> bool {
+    /// The hub has refused what was to be written to a config: it waits, ever longer, and others do not.
+    pub(super) fn is_refused(&mut self, of: &ConfigName, now: Instant, chance: f64) {
+        if let Some(known) = self.known.get_mut(of) {
+            let times = known.refused.map_or(0, |(times, _)| times) + 1;
+            known.refused = Some((times, now + back_off(times, chance)));
+        }
+    }
+
+    /// The generation of a config as it was last reported.
+    pub(super) fn generation(&self, of: &ConfigName) -> i64 {
+        self.known.get(of).map_or(0, |known| known.generation)
+    }
+
+    /// True if the status of a config has more than what is merged into it where the hub stores no more.
+    pub(super) fn has_more(&self, of: &ConfigName) -> bool {
+        let conditions = self.known.get(of).map(|known| &known.is.conditions);
+        conditions
+            .into_iter()
+            .flatten()
+            .any(|condition| condition.r#type != DELETES_HELD)
+    }
+
+    /// The hub does not store the status of this kind. Returns whether that was not known, and whether it was never so.
+    pub(super) fn is_not_stored(&mut self, kind: ConfigKind, now: Instant) -> (bool, bool) {
         self.stored.remove(&kind);
-        let known = self.lacking.get(&kind);
-        let wait = known.map_or(LACKING, |(_, wait)| LONGEST_LACKING.min(*wait * 6));
-        self.lacking.insert(kind, (now + wait, wait)).is_none()
+        let known = self.lacking.get(&kind).copied();
+        let wait = known.map_or(LACKING, |(_, wait)| LONGEST_LACKING.min(wait * 6));
+        self.lacking.insert(kind, (now + wait, wait));
+        (known.is_none_or(|(until, _)| until <= now), known.is_none())
     }
 
     /// True if the hub stores the status of configs of that kind.
@@ -162,174 +195,6 @@ impl ConfigStatuses {
     /// True if it does not.
     pub(super) fn is_lacking(&self, kind: ConfigKind, now: Instant) -> bool {
         self.lacking.get(&kind).is_some_and(|(until, _)| *until > now)
-    }
-}
-
-/// True if a server refuses the status as such: its CRD is an older one.
-pub(super) fn is_unknown_to_schema(error: &Error) -> bool {
-    let status = error.status();
-    matches!(error, Error::WithoutEffect(_))
-        || status.is_some_and(|status| matches!(status.code, 400 | 415 | 422 | 500))
-}
-
-impl Model {
-    /// What this edge says of each config, with what it holds.
-    pub(super) fn of_edge(&self, condition: Condition) -> Vec<(ConfigName, OfEdge)> {
-        let hold = condition.held.then(|| Hold {
-            reason: condition.reason.to_owned(),
-            message: condition.message,
-        });
-        let mut all: BTreeMap<Rc<str>, (ConfigName, OfEdge)> = BTreeMap::new();
-        for of in self.selecting.names() {
-            let generation = self.statuses.known.get(&of).map(|known| known.generation);
-            let mut ours = OfEdge {
-                uid: self.settings.policy.sync_target.uid.clone(),
-                name: self.settings.sync_target_name.clone(),
-                observed_generation: generation.unwrap_or_default(),
-                hold: hold.clone(),
-                ..OfEdge::default()
-            };
-            let config = of.0.of_name(&of.1);
-            self.count_problems(&of, &config, &mut ours);
-            all.insert(config.into(), (of, ours));
-        }
-        for state in self.types.values() {
-            for of in &state.plan.configs {
-                if let Some((_, ours)) = all.get_mut(&of.config) {
-                    self.count_objects_of(state, of, ours);
-                }
-            }
-        }
-        self.name_what_else_fails(&mut all);
-        all.into_values().collect()
-    }
-
-    /// Adds how it is with the objects of a type that a config selects.
-    fn count_objects_of(&self, state: &TypeState, of: &OfConfig, ours: &mut OfEdge) {
-        let held = self.guard.held_of(&state.plan);
-        let fails = self.report.failing() > 0;
-        let may_be_implied = of.selects.is_none() && state.plan.at_edge.stands_for("", "namespaces");
-        for (name, link) in state.inventory.all() {
-            let is_selected = match &of.selects {
-                Some(selector) => {
-                    let edge = state.edge_name(name);
-                    edge.is_some_and(|edge| selector.selects(&edge).is_whole())
-                }
-                None => !may_be_implied || state.selection(name).is_whole(),
-            };
-            if !is_selected {
-                continue;
-            }
-            if link.waits_for_hold(held) {
-                ours.held += 1;
-            }
-            if link.wanted == 0 {
-                continue;
-            }
-            ours.selected += 1;
-            let failure = if fails { self.failure_of(state, name) } else { None };
-            match failure {
-                Some(failure) if failure.reason == "Conflict" => {
-                    ours.conflicts += 1;
-                    keep(&mut ours.failures, failure);
-                }
-                Some(failure) => {
-                    ours.failing += 1;
-                    keep(&mut ours.failures, failure);
-                }
-                None if link.is_in_sync() => ours.synced += 1,
-                None => ours.pending += 1,
-            }
-        }
-    }
-
-    /// Why an object fails, if it does.
-    fn failure_of(&self, state: &TypeState, name: &ObjectName) -> Option<Failure> {
-        let subjects = state.subjects(name)?;
-        let mut failing = subjects.iter().filter_map(|subject| self.failure(subject));
-        failing.next()
-    }
-
-    fn failure(&self, subject: &Subject) -> Option<Failure> {
-        let note = self.report.note_of(subject)?;
-        Some(Failure {
-            since: note.since.to_string(),
-            object: subject.name().to_owned(),
-            side: subject.side().word().to_owned(),
-            reason: note.reason.as_str().to_owned(),
-            message: note.message.to_string(),
-        })
-    }
-
-    /// What fails and is no single object: types that the config selects, and what concerns all of them.
-    fn name_what_else_fails(&self, all: &mut BTreeMap<Rc<str>, (ConfigName, OfEdge)>) {
-        for (subject, _) in self.report.notes() {
-            let selects = match subject {
-                Subject::Thing(_, Topic::Object | Topic::Heartbeat | Topic::ConfigStatus, _) => continue,
-                Subject::Thing(_, topic, name) if topic.is_of_type() => Some(self.selecting_type(name)),
-                _ => None,
-            };
-            let Some(failure) = self.failure(subject) else { continue };
-            let concerned = all
-                .iter_mut()
-                .filter(|(config, _)| selects.as_ref().is_none_or(|selects| selects.contains(*config)));
-            for (_, (_, ours)) in concerned {
-                ours.failing += 1;
-                keep(&mut ours.failures, failure.clone());
-            }
-        }
-    }
-
-    /// The configs that select a type, `pods` or `pods/namespace`.
-    fn selecting_type(&self, name: &str) -> BTreeSet<Rc<str>> {
-        let name = name.split('/').next().unwrap_or(name);
-        let types = self.types.values().filter(|state| {
-            let TypeState { plan, .. } = state;
-            plan.at_hub.qualified() == name || plan.at_edge.qualified() == name
-        });
-        let configs = types.flat_map(|state| &state.plan.configs);
-        configs.map(|of| Rc::clone(&of.config)).collect()
-    }
-
-    /// What of a config cannot be followed.
-    fn count_problems(&self, of: &ConfigName, config: &str, ours: &mut OfEdge) {
-        let unreadable = self.selecting.unreadable.get(of);
-        let problems = self
-            .selecting
-            .problems
-            .iter()
-            .filter(|problem| &*problem.place.config == config);
-        let problems = unreadable.into_iter().chain(problems);
-        let problems = problems.map(|problem| (problem.place.field.clone(), problem.message.clone()));
-        let missing = self.selecting.missing.iter().chain(&self.selecting.unsure);
-        let missing = missing.filter(|missing| missing.is_reported()).filter_map(|missing| {
-            let place = missing.place.as_ref().filter(|place| &*place.config == config)?;
-            Some((place.field.clone(), missing.in_words()))
-        });
-        let lacking = self.selected_namespaces.lacking_of(config);
-        let all = problems
-            .chain(missing)
-            .chain(lacking)
-            .map(|(field, message)| FieldProblem {
-                field: if field.is_empty() {
-                    "spec".to_owned()
-                } else {
-                    format!("spec.{field}")
-                },
-                message: message.chars().take(driver::failures::LONGEST).collect(),
-            });
-        let all: BTreeSet<FieldProblem> = all.collect();
-        ours.problem_count = all.len();
-        ours.problems = all.into_iter().take(NAMED).collect();
-    }
-}
-
-/// Adds a failure, of which the oldest are kept.
-fn keep(failures: &mut Vec<Failure>, failure: Failure) {
-    let at = failures.partition_point(|known| *known <= failure);
-    if at < NAMED {
-        failures.insert(at, failure);
-        failures.truncate(NAMED);
     }
 }
 
@@ -364,4 +229,148 @@ fn body(kind: ConfigKind, name: &str, status: &Status) -> Bytes {
         "status": status,
     });
     Bytes::from(body.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use kube_lite::Error;
+
+    use super::*;
+
+    const UID: &str = "ours";
+
+    fn config(name: &str) -> ConfigName {
+        (ConfigKind::SyncerConfig, name.to_owned())
+    }
+
+    fn synced(count: usize) -> OfEdge {
+        OfEdge {
+            uid: UID.to_owned(),
+            selected: count,
+            synced: count,
+            ..OfEdge::default()
+        }
+    }
+
+    fn sees(statuses: &mut ConfigStatuses, name: &str, version: u64, status: &Status, now: Instant) {
+        let meta = Meta {
+            name: name.to_owned(),
+            resource_version: version.to_string(),
+            ..Meta::default()
+        };
+        let object = json!({"metadata": {"name": name, "generation": 1}, "status": status}).to_string();
+        statuses.config_seen(ConfigKind::SyncerConfig, &meta, object.as_bytes(), now);
+    }
+
+    fn written(statuses: &mut ConfigStatuses, names: &[&str], count: usize, now: Instant) -> Vec<String> {
+        let of_edge = names.iter().map(|name| (config(name), synced(count))).collect();
+        let (all, _) = statuses.differing(of_edge, UID, "now", now);
+        let configs = all.map(|all| all.configs).unwrap_or_default();
+        configs.into_iter().map(|(_, name, _)| name).collect()
+    }
+
+    // Otherwise deletes would be held, as if the hub had gone back to older versions.
+    #[test]
+    fn what_the_hub_reports_of_a_config_while_it_is_written_is_newer_and_no_sign_of_a_restore() {
+        let now = Instant::now();
+        let others = Status::default().with(
+            OfEdge {
+                uid: "b".into(),
+                ..OfEdge::default()
+            },
+            "now",
+        );
+        // Seen before the write and during it, the answer, and the version before that and what is known then.
+        for (before, during, answer, expected, is_ours) in [
+            (90, None, 100, 90, true),
+            (90, Some(105), 100, 90, false),
+            (90, Some(95), 100, 90, true),
+            // Another hub, or one that was restored, has been reported: what its answer says is judged by that.
+            (90, Some(7), 8, 0, true),
+        ] {
+            let mut statuses = ConfigStatuses::default();
+            sees(&mut statuses, "a", before, &Status::default(), now);
+            assert_eq!(written(&mut statuses, &["a"], 1, now), ["a"]);
+            if let Some(during) = during {
+                sees(&mut statuses, "a", during, &others, now);
+            }
+            assert_eq!(
+                statuses.is_written(&config("a"), answer, now),
+                Some(expected),
+                "{during:?}"
+            );
+            let edges = &statuses.known[&config("a")].is.edges;
+            assert_eq!(edges.iter().any(|edge| edge.uid == UID), is_ours, "{during:?}");
+        }
+    }
+
+    #[test]
+    fn a_config_that_the_hub_refuses_waits_and_others_do_not() {
+        let mut now = Instant::now();
+        let mut statuses = ConfigStatuses::default();
+        for name in ["a", "b"] {
+            sees(&mut statuses, name, 1, &Status::default(), now);
+        }
+        assert_eq!(written(&mut statuses, &["a", "b"], 1, now), ["a", "b"]);
+        statuses.is_refused(&config("a"), now, 0.5);
+        statuses.is_written(&config("b"), 2, now);
+        assert_eq!(written(&mut statuses, &["a", "b"], 1, now), Vec::<String>::new());
+        now += Duration::from_secs(3600);
+        assert_eq!(written(&mut statuses, &["a", "b"], 1, now), ["a"]);
+    }
+
+    #[test]
+    fn counts_alone_are_written_rarely_and_more_so_for_a_large_config() {
+        for (bytes, wait) in [(0, 4), (640 << 10, 11)] {
+            let mut now = Instant::now();
+            let mut statuses = ConfigStatuses::default();
+            sees(&mut statuses, "a", 1, &Status::default(), now);
+            assert_eq!(written(&mut statuses, &["a"], 1, now), ["a"]);
+            statuses.is_written(&config("a"), 2, now);
+            statuses.known.get_mut(&config("a")).unwrap().bytes = bytes;
+            now += Duration::from_secs(2);
+            assert_eq!(written(&mut statuses, &["a"], 2, now), Vec::<String>::new());
+            now += Duration::from_secs(wait);
+            assert_eq!(written(&mut statuses, &["a"], 2, now), ["a"]);
+        }
+    }
+
+    #[test]
+    fn a_kind_that_is_not_stored_is_tried_ever_more_rarely() {
+        let mut now = Instant::now();
+        let mut statuses = ConfigStatuses::default();
+        let kind = ConfigKind::SyncerConfig;
+        assert_eq!(statuses.is_not_stored(kind, now), (true, true));
+        assert_eq!(
+            statuses.is_not_stored(kind, now),
+            (false, false),
+            "the next of the same kind"
+        );
+        now += LONGEST_LACKING;
+        assert!(!statuses.is_lacking(kind, now));
+        assert_eq!(statuses.is_not_stored(kind, now), (true, false));
+        assert!(statuses.is_lacking(kind, now + LONGEST_LACKING - Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn only_what_says_that_the_schema_is_an_older_one_counts_as_not_stored() {
+        use crate::sync::undeclared::is_not_stored;
+
+        let error = |code: u16, message: &str| {
+            let body = json!({"kind": "Status", "reason": "x", "message": message});
+            Error::from_answer(code, None, body.to_string().as_bytes())
+        };
+        let older =
+            "failed to create typed patch object (/x; g/v, Kind=X): .status.edges: field not declared in schema";
+        for (error, expected) in [
+            (error(500, older), true),
+            (Error::WithoutEffect("no subresource".into()), true),
+            (error(500, "etcdserver: leader changed"), false),
+            (error(500, "failed calling webhook \"x\": EOF"), false),
+            (error(422, "SyncerConfig \"a\" is invalid: spec: no"), false),
+            (error(403, "forbidden"), false),
+        ] {
+            assert_eq!(is_not_stored(&error), expected, "{error}");
+        }
+    }
 }

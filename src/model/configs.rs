@@ -93,6 +93,8 @@ pub(super) struct SelectedConfigs {
     /// Groups of which everything is selected, also types that do not exist yet.
     pub(super) open: BTreeSet<(Side, String)>,
     pub(super) problems: BTreeSet<Problem>,
+    /// Entries that the edge's owner does not allow.
+    pub(super) denied: BTreeSet<Problem>,
     /// How often in a row a side has said that it does not serve the origins of a type, and when it was counted last.
     pub(super) gone: BTreeMap<SyncedType, (u32, Instant)>,
     /// Types whose copies' side has confirmed that it does not serve them.
@@ -314,6 +316,7 @@ impl Model {
         self.heartbeat.remove(name);
         self.statuses.remove(name);
         self.report.clear(&name.0.heartbeat_on(&name.1));
+        self.report.clear(&name.0.status_of(&name.1));
         self.config_confirms(name.0.of_name(&name.1), None, false);
     }
 

@@ -87,6 +87,8 @@ pub(super) struct Condition {
     pub(super) held: bool,
     pub(super) reason: &'static str,
     pub(super) message: String,
+    /// How many deletes are held.
+    pub(super) objects: usize,
 }
 
 impl Gate {
@@ -172,6 +174,7 @@ impl Guard {
             held: holds > 0,
             reason: all.first().map_or("NothingHeld", |(_, hold, _)| hold.reason.word()),
             message: messages.join("; "),
+            objects: all.iter().map(|(_, _, held)| held).sum(),
         }
     }
 

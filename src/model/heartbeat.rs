@@ -13,17 +13,17 @@ use kube_lite::Error;
 use serde_json::json;
 
 use super::config_kind::ConfigKind;
-use super::config_status::{SOON, StatusesWritten, is_unknown_to_schema};
+use super::config_status::{SOON, StatusesWritten};
 use super::guard::Condition;
 use super::timers::Timer;
 use super::{Model, Request};
 use crate::api::status::DELETES_HELD;
 use crate::api::{GROUP, HEARTBEAT_FIELD_MANAGER, VERSION};
 use crate::plan::StatusPath;
-use crate::report::{Subject, Topic};
 use crate::side::Side;
 use crate::sync::meta::Meta;
 use crate::sync::status_writer::manager_of;
+use crate::sync::undeclared::is_not_stored;
 
 /// How long a heartbeat for a new config waits for others that come with it.
 const NEW_CONFIG: Duration = Duration::from_secs(1);
@@ -150,7 +150,8 @@ impl Model {
                 (Rc::clone(&manager), of_entry(kind, &name, uid, &now))
             });
             // The conditions are written with what the edge says, as soon as it is known whether the hub stores that.
-            let body = if self.statuses.is_lacking(kind, self.now) {
+            let has_more = self.statuses.has_more(&(kind, name.clone()));
+            let body = if self.statuses.is_lacking(kind, self.now) && !has_more {
                 &body
             } else {
                 &bare
@@ -251,7 +252,7 @@ impl Model {
                 self.heartbeat.remove(&(kind, name));
                 self.ask_identity(Side::Hub);
             }
-            Err(error) if self.statuses.is_stored(kind) && is_unknown_to_schema(&error) => {
+            Err(error) if self.statuses.is_stored(kind) && is_not_stored(&error) => {
                 self.lacks_status(kind, &error);
             }
             Err(error) => self.fails(subject, "writing the heartbeat", &error),
@@ -281,12 +282,12 @@ impl Model {
         {
             return;
         }
-        let are_complete = self.has_read_all();
+        let are_complete = self.has_read_all() && !self.selecting.changed;
         if self.statuses.waits_for_lists(are_complete, self.now) {
             self.timers.set(Timer::ConfigStatus, self.now + SOON);
             return;
         }
-        let of_edge = self.of_edge(self.hold_condition());
+        let of_edge = self.of_edge(self.hold_condition(), are_complete);
         let clock = (self.settings.clock)();
         let uid = &self.settings.policy.sync_target.uid;
         let (all, again) = self.statuses.differing(of_edge, uid, &clock, self.now);
@@ -300,10 +301,9 @@ impl Model {
 
     pub(super) fn on_statuses(&mut self, written: StatusesWritten) {
         self.timers.ends(Timer::ConfigStatus);
-        let mut has_failed = false;
         for (kind, name, result) in written {
             let of = (kind, name);
-            let subject = Subject::Thing(Side::Hub, Topic::ConfigStatus, kind.of_name(&of.1));
+            let subject = kind.status_of(&of.1);
             match result {
                 Ok(meta) => {
                     self.report.works(&subject);
@@ -315,25 +315,26 @@ impl Model {
                 }
                 Err(error) if error.is_unreachable() => self.side_is_silent(Side::Hub, "writing the status", &error),
                 Err(error) if error.proves_absent(&of.1) => self.report.clear(&subject),
-                Err(error) if is_unknown_to_schema(&error) => self.lacks_status(kind, &error),
+                Err(error) if is_not_stored(&error) => {
+                    self.report.clear(&subject);
+                    self.lacks_status(kind, &error);
+                }
                 Err(error) => {
-                    has_failed = true;
+                    self.statuses.is_refused(&of, self.now, self.chance.f64());
                     self.fails(subject, "writing the status", &error);
                 }
             }
         }
-        if has_failed {
-            self.timers.retry(Timer::ConfigStatus, self.now, self.chance.f64());
-        } else {
-            self.timers.succeeds(Timer::ConfigStatus);
-            self.look_at_statuses_soon();
-        }
+        self.look_at_statuses_soon();
     }
 
     /// The hub does not store the status of this kind: it gets the heartbeat only, with what is held.
     fn lacks_status(&mut self, kind: ConfigKind, error: &Error) {
-        if self.statuses.is_not_stored(kind, self.now) {
+        let (is_news, is_first) = self.statuses.is_not_stored(kind, self.now);
+        if is_first {
             self.report.keeps_no_status(kind.kind(), error);
+        }
+        if is_news {
             self.heartbeat_at_once();
         }
     }

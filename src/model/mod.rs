@@ -14,6 +14,7 @@
 
 mod answers;
 mod asking;
+mod config_counts;
 mod config_kind;
 mod config_status;
 mod configs;
@@ -410,7 +411,7 @@ impl Role for Model {
         self.queue.it_is(moment.now);
         self.sides.meet(moment.contacts);
         self.notice_answers();
-        if !matches!(event, Event::Due) {
+        if !matches!(event, Event::Due | Event::Asked(_)) {
             self.look_at_statuses_soon();
         }
         match event {

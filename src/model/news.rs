@@ -76,6 +76,7 @@ impl Model {
             },
         );
         self.selecting.problems = problems;
+        self.selecting.denied.clone_from(&plan.denied_places);
         for (resource, why) in &plan.denied {
             self.report.denied(resource, why);
         }

@@ -33,6 +33,8 @@ pub struct Plan {
     /// Nothing is planned for them, so that nothing is asked about them, nor for those that were synced before they
     /// were denied.
     pub denied: BTreeMap<String, String>,
+    /// The entries that ask for them.
+    pub denied_places: BTreeSet<Problem>,
     /// Namespaces that the hub must have for what the configs select of it, each with the first place that names it.
     pub namespaces: BTreeMap<String, ConfigPlace>,
 }

@@ -39,6 +39,6 @@ pub mod status_writer;
 mod stored_versions;
 mod take_over;
 mod top_fields;
-mod undeclared;
+pub(crate) mod undeclared;
 pub mod upsync;
 mod whole_lists;

@@ -29,6 +29,13 @@ pub(super) async fn without_it(
     without_unset(origins, job, desired, paths).await
 }
 
+/// True if a server does not store what was applied: its schema, which is an older one, lacks a field of it, or it has taken
+/// it without an effect.
+pub(crate) fn is_not_stored(error: &Error) -> bool {
+    let is_undeclared = |status: &ApiStatus| status.is_misfit() && status.message.contains(UNDECLARED);
+    matches!(error, Error::WithoutEffect(_)) || error.status().is_some_and(is_undeclared)
+}
+
 /// The fields that a refusal names.
 fn undeclared(status: &ApiStatus) -> Vec<Path> {
     let mut found = Vec::new();

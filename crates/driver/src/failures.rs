@@ -146,8 +146,13 @@ impl<S: Failing> Failures<S> {
                 since: now().into(),
             })
         });
-        note.reason = reason;
         let has_words = !note.message.is_empty();
+        let is_same = note.reason == reason && kind_of_words(&note.message) == kind_of_words(&Note::words(words));
+        if has_words && is_same {
+            // Numbers and names in it may differ each time.
+            return;
+        }
+        note.reason = reason;
         if has_words || self.with_words < MOST_WORDS {
             note.message = Note::words(words);
             self.with_words += usize::from(!note.message.is_empty());

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use kube_lite::qualified;
 
 use super::{Draft, Resolver};
+use crate::plan::Problem;
 use crate::plan::bounds::FLAG;
 use crate::plan::names::ALL;
 use crate::plan::wanted::{Entry, Objects, Types, Wanted};
@@ -73,9 +74,17 @@ impl Resolver<'_> {
         };
         // Namespaces that are only implied are not missed before something has to go into one.
         if !matches!(entry.objects, Objects::Implied(_)) {
+            self.denied_at(&entry.place, &why);
             self.plan.denied.insert(qualified(group, name), why);
         }
         true
+    }
+
+    fn denied_at(&mut self, place: &ConfigPlace, why: &str) {
+        self.plan.denied_places.insert(Problem {
+            place: place.clone(),
+            message: format!("the owner of the edge does not allow it: {why}"),
+        });
     }
 
     /// The same of a type that is about to be planned, by its type at the edge.
@@ -88,6 +97,9 @@ impl Resolver<'_> {
             return false;
         };
         if !draft.places.is_empty() {
+            for place in &draft.places {
+                self.denied_at(place, &why);
+            }
             self.plan.denied.insert(at_edge.qualified(), why);
         }
         true

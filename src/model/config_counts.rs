@@ -1,0 +1,234 @@
+//! What this edge says of each config: counted from the inventories, named from what the report knows of failures.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::rc::Rc;
+
+use kube_lite::ObjectName;
+
+use super::configs::ConfigName;
+use super::guard::Condition;
+use super::inventory::Link;
+use super::{Model, TypeState};
+use crate::api::status::{Failure, FieldProblem, Hold, NAMED, OfEdge};
+use crate::plan::OfConfig;
+use crate::report::{Subject, Topic};
+
+/// The entries of all configs, by how these are called.
+type Entries = BTreeMap<Rc<str>, (ConfigName, OfEdge)>;
+
+/// What fails and is an object.
+struct FailingObjects<'a> {
+    /// The kinds of those objects: of others, none is searched for.
+    kinds: HashSet<&'a str>,
+    /// Those that no type has been found to have.
+    without_type: HashSet<&'a Subject>,
+}
+
+impl Model {
+    /// What this edge says of each config, with what it holds. Not everything may have been read yet.
+    pub(super) fn of_edge(&self, condition: Condition, is_complete: bool) -> Vec<(ConfigName, OfEdge)> {
+        let objects = condition.objects;
+        let hold = condition.held.then(|| Hold {
+            reason: condition.reason.to_owned(),
+            message: condition.message,
+        });
+        let mut all = Entries::new();
+        for of in self.selecting.names() {
+            let mut ours = OfEdge {
+                uid: self.settings.policy.sync_target.uid.clone(),
+                name: self.settings.sync_target_name.clone(),
+                observed_generation: self.statuses.generation(&of),
+                pending: usize::from(!is_complete),
+                hold: hold.clone(),
+                ..OfEdge::default()
+            };
+            let config = of.0.of_name(&of.1);
+            self.count_problems(&of, &config, &mut ours);
+            all.insert(config.into(), (of, ours));
+        }
+        let mut failing = FailingObjects::of(self.report.notes().map(|(subject, _)| subject));
+        for state in self.types.values() {
+            self.count_objects_of(state, &mut all, &mut failing);
+        }
+        self.name_what_else_fails(&mut all, &failing.without_type);
+        // What is held of a type that no config selects any more, or that is gone, is said by all.
+        if all.values().all(|(_, ours)| ours.held == 0) {
+            all.values_mut().for_each(|(_, ours)| ours.held = objects);
+        }
+        all.into_values().map(|(of, ours)| (of, ours.bounded())).collect()
+    }
+
+    /// Adds how it is with the objects of a type, to each config that selects them.
+    fn count_objects_of<'a>(&'a self, state: &'a TypeState, all: &mut Entries, failing: &mut FailingObjects<'a>) {
+        let configs = &state.plan.configs;
+        if configs.is_empty() {
+            return;
+        }
+        if !self.has_read(state) {
+            for of in configs {
+                all.entry(Rc::clone(&of.config))
+                    .and_modify(|(_, ours)| ours.pending += 1);
+            }
+        }
+        let held = self.guard.held_of(&state.plan);
+        let are_namespaces = state.plan.at_edge.stands_for("", "namespaces");
+        for (name, link) in state.inventory.all() {
+            let is_held = link.waits_for_hold(held);
+            if link.wanted == 0 && !is_held {
+                continue;
+            }
+            let edge = configs.iter().any(|of| of.selects.is_some());
+            let edge = edge.then(|| state.edge_name(name)).flatten();
+            let failure = self.failure_of(state, name, failing);
+            for OfConfig { config, selects } in configs {
+                let is_selected = match (selects, &edge) {
+                    (Some(selector), Some(edge)) => selector.selects(edge).is_whole(),
+                    (Some(_), None) => false,
+                    (None, _) => !are_namespaces || state.selection(name).is_whole(),
+                };
+                if is_selected && let Some((_, ours)) = all.get_mut(config) {
+                    ours.held += usize::from(is_held);
+                    if link.wanted != 0 {
+                        count(ours, link, failure.as_ref());
+                    }
+                }
+            }
+        }
+    }
+
+    /// True if all of a type that the configs select has been listed, and what there is of its copies.
+    fn has_read(&self, state: &TypeState) -> bool {
+        let mut sources = state.origin_readers().chain(state.copy_source);
+        let has_listed = |id| self.sources.get(&id).is_some_and(|source| source.has_listed());
+        state.plan.gone_at_origin || state.copy_source.is_some() && sources.all(has_listed)
+    }
+
+    /// Why an object fails, if it does.
+    fn failure_of<'a>(
+        &'a self,
+        state: &TypeState,
+        name: &ObjectName,
+        failing: &mut FailingObjects<'a>,
+    ) -> Option<Failure> {
+        let kinds = [&state.plan.at_hub.kind, &state.plan.at_edge.kind];
+        if !kinds.into_iter().any(|kind| failing.kinds.contains(&**kind)) {
+            return None;
+        }
+        let mut found = None;
+        for subject in state.subjects(name)? {
+            failing.without_type.remove(&subject);
+            found = found.or_else(|| self.failure(&subject));
+        }
+        found
+    }
+
+    fn failure(&self, subject: &Subject) -> Option<Failure> {
+        let note = self.report.note_of(subject)?;
+        Some(Failure {
+            since: note.since.to_string(),
+            object: subject.name().to_owned(),
+            side: subject.side().word().to_owned(),
+            reason: note.reason.as_str().to_owned(),
+            message: note.message.to_string(),
+        })
+    }
+
+    /// What fails and is no object of a type: types that a config selects, and what concerns all of them.
+    fn name_what_else_fails(&self, all: &mut Entries, objects: &HashSet<&Subject>) {
+        for (subject, _) in self.report.notes() {
+            let selects = match subject {
+                Subject::Thing(_, Topic::Object, _) if !objects.contains(subject) => continue,
+                Subject::Thing(_, Topic::Heartbeat | Topic::ConfigStatus, _) => continue,
+                Subject::Thing(_, topic, name) if topic.is_of_type() => Some(self.selecting_type(name)),
+                _ => None,
+            };
+            let Some(failure) = self.failure(subject) else { continue };
+            for (config, (_, ours)) in &mut *all {
+                if selects.as_ref().is_none_or(|selects| selects.contains(config)) {
+                    ours.failing += 1;
+                    keep(&mut ours.failures, failure.clone());
+                }
+            }
+        }
+    }
+
+    /// The configs that select a type, `pods` or `pods/namespace`.
+    fn selecting_type(&self, name: &str) -> BTreeSet<Rc<str>> {
+        let name = name.split('/').next().unwrap_or(name);
+        let types = self.types.values().filter(|state| {
+            let TypeState { plan, .. } = state;
+            plan.at_hub.qualified() == name || plan.at_edge.qualified() == name
+        });
+        let configs = types.flat_map(|state| &state.plan.configs);
+        configs.map(|of| Rc::clone(&of.config)).collect()
+    }
+
+    /// What of a config cannot be followed.
+    fn count_problems(&self, of: &ConfigName, config: &str, ours: &mut OfEdge) {
+        let unreadable = self.selecting.unreadable.get(of);
+        let problems = self.selecting.problems.iter().chain(&self.selecting.denied);
+        let problems = problems.filter(|problem| &*problem.place.config == config);
+        let problems = unreadable.into_iter().chain(problems);
+        let problems = problems.map(|problem| (problem.place.field.clone(), problem.message.clone()));
+        let missing = self.selecting.missing.iter().chain(&self.selecting.unsure);
+        let missing = missing.filter(|missing| missing.is_reported()).filter_map(|missing| {
+            let place = missing.place.as_ref().filter(|place| &*place.config == config)?;
+            Some((place.field.clone(), missing.in_words()))
+        });
+        let lacking = self.selected_namespaces.lacking_of(config);
+        let all = problems.chain(missing).chain(lacking);
+        let all: BTreeSet<FieldProblem> = all
+            .map(|(field, message)| FieldProblem {
+                field: if field.is_empty() {
+                    "spec".to_owned()
+                } else {
+                    format!("spec.{field}")
+                },
+                message: message.chars().take(driver::failures::LONGEST).collect(),
+            })
+            .collect();
+        ours.problem_count = all.len();
+        ours.problems = all.into_iter().take(NAMED).collect();
+    }
+}
+
+impl<'a> FailingObjects<'a> {
+    fn of(subjects: impl Iterator<Item = &'a Subject>) -> Self {
+        let objects = subjects.filter(|subject| matches!(subject, Subject::Thing(_, Topic::Object, _)));
+        let without_type: HashSet<&Subject> = objects.collect();
+        let kinds = without_type
+            .iter()
+            .filter_map(|subject| subject.name().split('/').next());
+        Self {
+            kinds: kinds.collect(),
+            without_type,
+        }
+    }
+}
+
+/// Counts an object that a config selects.
+fn count(ours: &mut OfEdge, link: &Link, failure: Option<&Failure>) {
+    ours.selected += 1;
+    match failure {
+        Some(failure) => {
+            let is_conflict = failure.reason == "Conflict";
+            *if is_conflict {
+                &mut ours.conflicts
+            } else {
+                &mut ours.failing
+            } += 1;
+            keep(&mut ours.failures, failure.clone());
+        }
+        None if link.is_in_sync() => ours.synced += 1,
+        None => ours.pending += 1,
+    }
+}
+
+/// Adds a failure, of which the oldest are kept.
+fn keep(failures: &mut Vec<Failure>, failure: Failure) {
+    let at = failures.partition_point(|known| *known <= failure);
+    if at < NAMED {
+        failures.insert(at, failure);
+        failures.truncate(NAMED);
+    }
+}
