@@ -150,7 +150,8 @@ impl ConfigStatuses {
         (known.written, known.refused) = (Some(now), None);
         // What the hub has reported meanwhile may be newer, or another hub's.
         let has_gone_back = known.version < before;
-        if version == 0 || known.version <= version || has_gone_back {
+        let is_newer = known.version > before && known.version > version && version != 0;
+        if !is_newer {
             (known.is, known.version) = (status, version);
         }
         Some(if has_gone_back { 0 } else { before })
@@ -285,6 +286,8 @@ mod tests {
             (90, None, 100, 90, true),
             (90, Some(105), 100, 90, false),
             (90, Some(95), 100, 90, true),
+            // It has gone back unseen, which the answer shows.
+            (90, None, 8, 90, true),
             // Another hub, or one that was restored, has been reported: what its answer says is judged by that.
             (90, Some(7), 8, 0, true),
         ] {
