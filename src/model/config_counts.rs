@@ -64,12 +64,6 @@ impl Model {
         if configs.is_empty() {
             return;
         }
-        if !self.has_read(state) {
-            for of in configs {
-                all.entry(Rc::clone(&of.config))
-                    .and_modify(|(_, ours)| ours.pending += 1);
-            }
-        }
         let held = self.guard.held_of(&state.plan);
         let are_namespaces = state.plan.at_edge.stands_for("", "namespaces");
         for (name, link) in state.inventory.all() {
@@ -94,13 +88,6 @@ impl Model {
                 }
             }
         }
-    }
-
-    /// True if all of a type that the configs select has been listed, and what there is of its copies.
-    fn has_read(&self, state: &TypeState) -> bool {
-        let mut sources = state.origin_readers().chain(state.copy_source);
-        let has_listed = |id| self.sources.get(&id).is_some_and(|source| source.has_listed());
-        state.plan.gone_at_origin || state.copy_source.is_some() && sources.all(has_listed)
     }
 
     /// Why an object fails, if it does.
