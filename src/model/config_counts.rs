@@ -53,7 +53,9 @@ impl Model {
         self.name_what_else_fails(&mut all, &failing.without_type);
         // What is held of a type that no config selects any more, or that is gone, is said by all.
         if all.values().all(|(_, ours)| ours.held == 0) {
-            all.values_mut().for_each(|(_, ours)| ours.held = objects);
+            for (_, ours) in all.values_mut() {
+                ours.held = objects;
+            }
         }
         all.into_values().map(|(of, ours)| (of, ours.bounded())).collect()
     }
