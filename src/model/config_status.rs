@@ -157,7 +157,7 @@ impl ConfigStatuses {
         Some(if has_gone_back { 0 } else { before })
     }
 
-    /// The hub has refused what was to be written to a config: it waits, ever longer, and others do not.
+    /// The hub has refused what was to be written to a config: it waits with increasing back-off, and others do not.
     pub(super) fn is_refused(&mut self, of: &ConfigName, now: Instant, chance: f64) {
         if let Some(known) = self.known.get_mut(of) {
             let times = known.refused.map_or(0, |(times, _)| times) + 1;
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_is_not_stored_is_tried_ever_more_rarely() {
+    fn a_kind_that_is_not_stored_is_tried_with_increasing_back_off() {
         let mut now = Instant::now();
         let mut statuses = ConfigStatuses::default();
         let kind = ConfigKind::SyncerConfig;
