@@ -217,9 +217,14 @@ impl Status {
 
     /// Without the entries of others, as this syncer applies it.
     #[must_use]
-    pub fn only_of(mut self, uid: &str) -> Self {
-        self.edges.retain(|edge| edge.uid == uid);
-        self
+    pub fn only_of(&self, uid: &str) -> Self {
+        let ours = self.edges.iter().filter(|edge| edge.uid == uid);
+        Self {
+            conditions: self.conditions.clone(),
+            edges: ours.cloned().collect(),
+            synced: self.synced.clone(),
+            ..*self
+        }
     }
 }
 

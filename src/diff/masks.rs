@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::api::RENAMED_FROM;
-
-/// An annotation of kubectl that repeats the whole object.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+use crate::sync::kinds::LAST_APPLIED;
 
 /// The same object before and after, with masks in place of the values of a Secret. The masks are numbers: nothing of a value
 /// can be guessed from them.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
 
+use driver::failures::shortened;
 use kube_lite::ObjectName;
 
 use super::configs::ConfigName;
@@ -173,7 +174,7 @@ impl Model {
                 } else {
                     format!("spec.{field}")
                 },
-                message: message.chars().take(driver::failures::LONGEST).collect(),
+                message: shortened(&message).to_owned(),
             })
             .collect();
         ours.problem_count = all.len();

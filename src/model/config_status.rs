@@ -3,12 +3,13 @@
 //! A look counts what each config selects, a moment after anything has happened; what differs from what the hub has is
 //! applied. Nothing is stored beside that: what fails is known to the report, what is synced to the inventories.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
 use driver::queue::back_off;
 use kube_lite::Error;
+use serde::Serialize;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -38,14 +39,20 @@ const LONGEST_LACKING: Duration = Duration::from_secs(6 * 3600);
 #[derive(Default)]
 pub(super) struct ConfigStatuses {
     known: BTreeMap<ConfigName, KnownStatus>,
-    /// Kinds of which the hub stores the status.
-    stored: BTreeSet<ConfigKind>,
-    /// Kinds of which it does not, until when that counts, and for how long that is.
-    lacking: BTreeMap<ConfigKind, (Instant, Duration)>,
+    /// Whether the hub stores the status of a kind, as far as that was tried.
+    kinds: BTreeMap<ConfigKind, Stores>,
     /// Since when not all lists are complete.
     reading_since: Option<Instant>,
     /// What is being written, and the version of the config before.
     writing: BTreeMap<ConfigName, (Status, u64)>,
+}
+
+/// Whether the hub stores the status of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stores {
+    It,
+    /// Nothing of it but the heartbeat; until when that counts, and for how long that is.
+    Less(Instant, Duration),
 }
 
 /// The status of one config.
@@ -93,18 +100,18 @@ impl ConfigStatuses {
         }
     }
 
-    /// What differs from what the hub has, to be applied as this sync target; and whether that is to be checked again soon.
-    /// `clock` is for people.
+    /// What differs from what the hub has, to be applied as this sync target; and when that is to be checked again, if
+    /// something waits. `clock` is for people.
     pub(super) fn differing(
         &mut self,
         of_edge: Vec<(ConfigName, OfEdge)>,
         uid: &str,
         clock: &str,
         now: Instant,
-    ) -> (Option<StatusesToWrite>, bool) {
+    ) -> (Option<StatusesToWrite>, Option<Instant>) {
         self.writing.clear();
         let mut configs = Vec::new();
-        let mut again = false;
+        let mut again: Option<Instant> = None;
         for ((kind, name), ours) in of_edge {
             if self.is_lacking(kind, now) {
                 continue;
@@ -113,17 +120,18 @@ impl ConfigStatuses {
             // What is synced within a moment is no news.
             let is_pending = std::mem::replace(&mut known.was_pending, ours.pending > 0);
             let may_soon_pass = ours.pending > 0 && !is_pending;
-            let is = known.is.clone().only_of(uid);
+            let is = known.is.only_of(uid);
             let status = known.is.with(ours, clock);
-            let mine = status.clone().only_of(uid);
-            let rarely = RARELY.max(Duration::from_secs((known.bytes / BYTES_A_SECOND) as u64));
-            let is_rare = known.written.is_some_and(|at| now.duration_since(at) < rarely);
-            if known.refused.is_some_and(|(_, until)| until > now) {
-                again |= mine != is;
-            } else if may_soon_pass || mine != is && is_rare && !is_news(&is, &mine) {
-                again = true;
-            } else if mine != is {
-                configs.push((kind, name.clone(), body(kind, &name, &mine)));
+            let mine = status.only_of(uid);
+            let differs = mine != is;
+            let refused = known.refused.map(|(_, until)| until).filter(|_| differs);
+            let soon = may_soon_pass.then(|| now + SOON);
+            let rare = known.rarely().filter(|_| differs && !is_news(&is, &mine));
+            let waits = [refused, soon, rare].into_iter().flatten().filter(|until| *until > now);
+            if let Some(until) = waits.max() {
+                again = Some(again.map_or(until, |again| again.min(until)));
+            } else if differs {
+                configs.push((kind, name.clone(), applied(kind, &name, &mine)));
                 let before = known.version;
                 self.writing.insert((kind, name), (status, before));
             }
@@ -144,8 +152,7 @@ impl ConfigStatuses {
     /// The hub has stored what was written to a config, at this version. Returns the one before.
     pub(super) fn is_written(&mut self, of: &ConfigName, version: u64, now: Instant) -> Option<u64> {
         let (status, before) = self.writing.remove(of)?;
-        self.stored.insert(of.0);
-        self.lacking.remove(&of.0);
+        self.kinds.insert(of.0, Stores::It);
         let known = self.known.get_mut(of)?;
         (known.written, known.refused) = (Some(now), None);
         // What the hub has reported meanwhile may be newer, or another hub's.
@@ -181,48 +188,53 @@ impl ConfigStatuses {
 
     /// The hub does not store the status of this kind. Returns whether that was not known, and whether it was never so.
     pub(super) fn is_not_stored(&mut self, kind: ConfigKind, now: Instant) -> (bool, bool) {
-        self.stored.remove(&kind);
-        let known = self.lacking.get(&kind).copied();
+        let known = match self.kinds.get(&kind) {
+            Some(&Stores::Less(until, wait)) => Some((until, wait)),
+            _ => None,
+        };
         let wait = known.map_or(LACKING, |(_, wait)| LONGEST_LACKING.min(wait * 6));
-        self.lacking.insert(kind, (now + wait, wait));
+        self.kinds.insert(kind, Stores::Less(now + wait, wait));
         (known.is_none_or(|(until, _)| until <= now), known.is_none())
     }
 
     /// True if the hub stores the status of configs of that kind.
     pub(super) fn is_stored(&self, kind: ConfigKind) -> bool {
-        self.stored.contains(&kind)
+        self.kinds.get(&kind) == Some(&Stores::It)
     }
 
     /// True if it does not.
     pub(super) fn is_lacking(&self, kind: ConfigKind, now: Instant) -> bool {
-        self.lacking.get(&kind).is_some_and(|(until, _)| *until > now)
+        matches!(self.kinds.get(&kind), Some(Stores::Less(until, _)) if *until > now)
+    }
+}
+
+impl KnownStatus {
+    /// Until when nothing but counts is not written again.
+    fn rarely(&self) -> Option<Instant> {
+        let wait = RARELY.max(Duration::from_secs((self.bytes / BYTES_A_SECOND) as u64));
+        Some(self.written? + wait)
     }
 }
 
 /// True if more has changed than counts.
 fn is_news(was: &Status, is: &Status) -> bool {
-    let of = |status: &Status| -> Vec<(String, String)> {
+    fn reasons(status: &Status) -> impl Iterator<Item = (&str, &str)> {
         let conditions = status.conditions.iter().filter(|condition| condition.reason != FAILING);
-        conditions
-            .map(|condition| (condition.r#type.clone(), condition.reason.clone()))
-            .collect()
+        conditions.map(|condition| (&*condition.r#type, &*condition.reason))
+    }
+    let named = |ours: &OfEdge, other: &OfEdge| {
+        (ours.observed_generation, &ours.failures, &ours.problems, &ours.hold)
+            == (other.observed_generation, &other.failures, &other.problems, &other.hold)
     };
-    let named = |status: &Status| {
-        let ours = status.edges.first();
-        ours.map(|ours| {
-            (
-                ours.failures.clone(),
-                ours.problems.clone(),
-                ours.hold.clone(),
-                ours.observed_generation,
-            )
-        })
+    let is_named_alike = match (was.edges.first(), is.edges.first()) {
+        (Some(was), Some(is)) => named(was, is),
+        (was, is) => was.is_none() && is.is_none(),
     };
-    of(was) != of(is) || named(was) != named(is)
+    !is_named_alike || !reasons(was).eq(reasons(is))
 }
 
-/// What is applied to a config.
-fn body(kind: ConfigKind, name: &str, status: &Status) -> Bytes {
+/// What is applied to a config, of which that is the status.
+pub(super) fn applied(kind: ConfigKind, name: &str, status: &impl Serialize) -> Bytes {
     let body = json!({
         "apiVersion": format!("{GROUP}/{VERSION}"),
         "kind": kind.kind(),

@@ -13,12 +13,12 @@ use kube_lite::Error;
 use serde_json::json;
 
 use super::config_kind::ConfigKind;
-use super::config_status::{SOON, StatusesWritten};
+use super::config_status::{SOON, StatusesWritten, applied};
 use super::guard::Condition;
 use super::timers::Timer;
 use super::{Model, Request};
+use crate::api::HEARTBEAT_FIELD_MANAGER;
 use crate::api::status::DELETES_HELD;
-use crate::api::{GROUP, HEARTBEAT_FIELD_MANAGER, VERSION};
 use crate::plan::StatusPath;
 use crate::side::Side;
 use crate::sync::meta::Meta;
@@ -270,7 +270,7 @@ impl Model {
         // A hub that is silent gets the heartbeat first, so that a link that passes little is not asked for more.
         let is_silent = self.sides.of(Side::Hub).answering.is_silent();
         if self.settings.heartbeat.is_some() && self.selecting.are_known() && !is_silent {
-            self.timers.set_if_idle(Timer::ConfigStatus, self.now + SOON);
+            self.timers.set_earlier(Timer::ConfigStatus, self.now + SOON);
         }
     }
 
@@ -294,8 +294,8 @@ impl Model {
         if let Some(all) = all {
             self.timers.starts(Timer::ConfigStatus);
             self.request(Request::Statuses(all));
-        } else if again {
-            self.timers.set(Timer::ConfigStatus, self.now + SOON);
+        } else if let Some(again) = again {
+            self.timers.set(Timer::ConfigStatus, again);
         }
     }
 
@@ -356,11 +356,5 @@ fn with_condition(now: &str, condition: &Condition, since: &str) -> Bytes {
 /// edge's.
 fn of_entry(kind: ConfigKind, name: &str, uid: &str, now: &str) -> Bytes {
     let status = json!({"lastSyncerHeartbeatTime": now, "edges": [{"syncTargetUID": uid, "lastHeartbeatTime": now}]});
-    let body = json!({
-        "apiVersion": format!("{GROUP}/{VERSION}"),
-        "kind": kind.kind(),
-        "metadata": {"name": name},
-        "status": status,
-    });
-    Bytes::from(body.to_string())
+    applied(kind, name, &status)
 }

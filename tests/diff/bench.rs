@@ -7,20 +7,18 @@ use serde_json::Value;
 use tokio::process::Command;
 
 use crate::support::stage::Stage;
-use crate::support::{AuditMark, Objects, SYNCER, Syncer};
-
-/// What the command has printed.
-pub(crate) struct Printed {
-    pub(crate) out: String,
-    pub(crate) err: String,
-    pub(crate) code: Option<i32>,
-}
+use crate::support::{AuditMark, Objects, Printed, SYNCER, Syncer};
 
 impl Printed {
     /// What would be done: `edge: ConfigMap/shop/a would be created`.
     pub(crate) fn heads(&self) -> BTreeSet<String> {
         let heads = self.out.lines().filter_map(|line| line.strip_prefix("# "));
         heads.map(str::to_owned).collect()
+    }
+
+    /// Checks that just this would be done, and that the exit code says so.
+    pub(crate) fn shows(&self, heads: &BTreeSet<String>) {
+        assert_eq!((self.code, &self.heads()), (Some(1), heads), "{}{}", self.out, self.err);
     }
 
     /// The diff of one object, without its head.
@@ -41,11 +39,7 @@ pub(crate) async fn diff_between(hub: &Path, edge: &Path, more: &[&str]) -> Prin
         .output()
         .await
         .expect("the binary can be started");
-    Printed {
-        out: String::from_utf8_lossy(&output.stdout).into_owned(),
-        err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        code: output.status.code(),
-    }
+    Printed::of(&output)
 }
 
 pub(crate) async fn diff(stage: &Stage, more: &[&str]) -> Printed {

@@ -250,13 +250,7 @@ async fn a_namespace_goes_with_what_is_in_it_unless_that_is_somebody_elses() {
         "edge: Namespace//{shop} would be deleted, and that is held: deleting Namespace//{shop} would delete ConfigMap/{shop}/theirs too, which is to be preserved"
     );
     let expected = &heads(&copies) | &heads(&[held]);
-    assert_eq!(
-        (found.code, found.heads()),
-        (Some(1), expected),
-        "{}{}",
-        found.out,
-        found.err
-    );
+    found.shows(&expected);
 }
 
 #[tokio::test]
@@ -392,13 +386,7 @@ async fn what_waits_for_a_definition_that_would_only_arrive_is_not_shown_but_sai
     let found = diff(&stage, &[]).await;
     drop_crds(&[hub], &[&name]).await;
     let expected = heads(&[format!("edge: CustomResourceDefinition//{name} would be created")]);
-    assert_eq!(
-        (found.code, found.heads()),
-        (Some(1), expected),
-        "{}{}",
-        found.out,
-        found.err
-    );
+    found.shows(&expected);
     assert!(
         found.err.contains("reason=TypeNotServed") && found.err.contains(&group),
         "{}",

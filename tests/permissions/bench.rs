@@ -9,7 +9,7 @@ use tokio::process::Command;
 use crate::support::objects::{JSON, MERGE_PATCH, namespace, path};
 use crate::support::story::SOON;
 use crate::support::{
-    Credential, KubeconfigParts, Objects, PairLease, PairOptions, Server, ServerOptions, Syncer, eventually,
+    Credential, KubeconfigParts, Objects, PairLease, PairOptions, Printed, Server, ServerOptions, Syncer, eventually,
     shared_pair_with,
 };
 
@@ -42,13 +42,6 @@ pub(crate) async fn pair() -> PairLease {
     pair
 }
 
-/// What a command of the binary has printed, and its exit code.
-pub(crate) struct Printed {
-    pub(crate) out: String,
-    pub(crate) err: String,
-    pub(crate) code: Option<i32>,
-}
-
 /// Runs the binary to its end.
 pub(crate) async fn edge_syncer(args: &[String]) -> Printed {
     let output = Command::new(Syncer::program())
@@ -57,11 +50,7 @@ pub(crate) async fn edge_syncer(args: &[String]) -> Printed {
         .output()
         .await
         .expect("the binary can be started");
-    Printed {
-        out: String::from_utf8_lossy(&output.stdout).into_owned(),
-        err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        code: output.status.code(),
-    }
+    Printed::of(&output)
 }
 
 /// A command with the flags that lead to both sides.

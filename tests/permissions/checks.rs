@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::bench::{Atom, Printed, Site, between, edge_syncer, pair};
+use crate::bench::{Atom, Site, between, edge_syncer, pair};
 use crate::printed::selection;
 use crate::support::objects::{namespace, syncer_config};
-use crate::support::{Credential, KubeconfigParts};
+use crate::support::{Credential, KubeconfigParts, Printed};
 
 pub(crate) async fn check(hub: &Path, edge: &Path, more: &[&str]) -> Printed {
     edge_syncer(&between(&["check"], hub, edge, more)).await

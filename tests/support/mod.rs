@@ -52,7 +52,7 @@ pub use pair::{
     wait_for_crd,
 };
 pub use server::{Server, ServerOptions, TEST_USER_AGENT};
-pub use syncer::{SYNCER, Syncer};
+pub use syncer::{Printed, SYNCER, Syncer};
 
 /// How often a condition is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);

@@ -1,7 +1,7 @@
 //! The real binary, run as a child process.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Output};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -14,6 +14,23 @@ pub const SYNCER: &str = "edge-syncer/";
 
 /// How long the syncer may take to end after SIGTERM before the test fails.
 const TERMINATE_DEADLINE: Duration = Duration::from_secs(60);
+
+/// What a command of the binary has printed, and its exit code.
+pub struct Printed {
+    pub out: String,
+    pub err: String,
+    pub code: Option<i32>,
+}
+
+impl Printed {
+    pub fn of(output: &Output) -> Self {
+        Self {
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+            code: output.status.code(),
+        }
+    }
+}
 
 /// A running `edge-syncer run`. Dropping it kills it; when the test is failing, its log is printed and kept.
 pub struct Syncer {

@@ -13,7 +13,7 @@ use kube_lite::logging::LogReason;
 use tokio::time::Instant;
 
 use super::streak::Streak;
-pub use super::streak::{LONGEST, Note, kind, kind_of_words};
+pub use super::streak::{Note, kind, kind_of_words, shortened};
 
 /// Lines about failures in [`BURST`]. The rest is summed up.
 const LINES: u32 = 20;
@@ -146,15 +146,16 @@ impl<S: Failing> Failures<S> {
                 since: now().into(),
             })
         });
+        let words = shortened(words);
         let has_words = !note.message.is_empty();
-        let is_same = note.reason == reason && kind_of_words(&note.message) == kind_of_words(&Note::words(words));
+        let is_same = note.reason == reason && kind_of_words(&note.message) == kind_of_words(words);
         if has_words && is_same {
             // Numbers and names in it may differ each time.
             return;
         }
         note.reason = reason;
         if has_words || self.with_words < MOST_WORDS {
-            note.message = Note::words(words);
+            note.message = words.into();
             self.with_words += usize::from(!note.message.is_empty());
             self.with_words -= usize::from(has_words);
         }

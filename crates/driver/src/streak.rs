@@ -18,24 +18,19 @@ const RARELY: Duration = Duration::from_secs(3600);
 pub struct Note {
     /// The reason that its line has, or would have.
     pub reason: LogReason,
-    /// The server's words, up to [`LONGEST`] characters of them; empty where too many things fail.
+    /// The server's words, [`shortened`]; empty where too many things fail.
     pub message: Box<str>,
     /// The time of the wall clock at which it began to fail, in RFC 3339.
     pub since: Box<str>,
 }
 
 /// How many characters of a failure are kept.
-pub const LONGEST: usize = 256;
+const LONGEST: usize = 256;
 
-impl Note {
-    /// What is kept of these words.
-    pub(super) fn words(message: &str) -> Box<str> {
-        let end = message
-            .char_indices()
-            .nth(LONGEST)
-            .map_or(message.len(), |(end, _)| end);
-        message[..end].into()
-    }
+/// What is kept of these words.
+pub fn shortened(words: &str) -> &str {
+    let end = words.char_indices().nth(LONGEST).map_or(words.len(), |(end, _)| end);
+    &words[..end]
 }
 
 /// One thing that fails.

@@ -13,7 +13,7 @@ use crate::plan::Direction;
 use crate::sync::managed_fields::{MADE_UP, is_controller};
 
 /// Where clients that send whole objects note what people have given them.
-pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// How many pods an object is to have, in all types that are scaled there.
 const REPLICAS: [&str; 2] = ["f:spec", "f:replicas"];
