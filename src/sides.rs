@@ -3,7 +3,6 @@
 use std::error::Error as StdError;
 
 use kube_lite::access::Renewed;
-use kube_lite::dry_run::DryRun;
 use kube_lite::logging::log_line;
 use kube_lite::reload::Reloading;
 use kube_lite::{Cluster, RateLimit};
@@ -34,10 +33,9 @@ pub(crate) fn open(side: Side, settings: &Settings) -> Result<Cluster, Box<dyn S
     )?;
     let cluster = Cluster::new(side.word(), Box::new(server), limit, FIELD_MANAGER);
     let cluster = if side == Side::Edge { cluster.nearby() } else { cluster };
-    let cluster = if settings.dry_run {
-        cluster.through(DryRun)
-    } else {
-        cluster
+    let cluster = match settings.dry_run {
+        Some(dry_run) => cluster.through(dry_run),
+        None => cluster,
     };
     let server = cluster.standing().place.address.clone();
     log_line!(

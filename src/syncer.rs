@@ -46,7 +46,7 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         uid = settings.sync_target_uid,
     );
     let dry_run = settings.dry_run;
-    if dry_run {
+    if dry_run.is_some() {
         log_line!(
             Info,
             DryRun,
@@ -75,7 +75,7 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     let sides = [Side::Hub, Side::Edge].map(|side| Rc::clone(clusters.at(side)));
     local.spawn_local(clocks::watch(sides, logger::since_1970));
     let mut setup = engine_setup(settings, clusters);
-    setup.dry_run = dry_run.then(|| DryRun::new(listener()));
+    setup.dry_run = dry_run.map(|dry_run| DryRun::new(dry_run, listener()));
     let ended = match candidacy {
         None => Box::pin(local.run_until(work(setup, credentials, desk.open(), stop))).await,
         Some(candidacy) => {
@@ -116,7 +116,7 @@ pub(crate) fn engine_setup(settings: Settings, clusters: Clusters) -> engine::Se
             delete_limits: settings.delete_limits,
             renaming: settings.renaming,
             plan_slice: model::PLAN_SLICE,
-            dry_run: settings.dry_run,
+            dry_run: settings.dry_run.is_some(),
         },
         dry_run: None,
     }

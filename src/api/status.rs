@@ -6,8 +6,8 @@
 
 use std::fmt::Write as _;
 
-use kube_lite::bounded::at_most;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// How many failures and problems an entry names.
@@ -48,8 +48,8 @@ pub const PENDING: &str = "Pending";
 pub const NOTHING_HELD: &str = "NothingHeld";
 
 /// What one edge says of a config.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug, Default, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
 pub struct OfEdge {
     /// UID of its sync target: what identifies it.
     #[serde(rename = "syncTargetUID")]
@@ -86,8 +86,7 @@ pub struct OfEdge {
 }
 
 /// Something that fails.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, Serialize, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Failure {
     /// Since when, in RFC 3339.
     pub since: String,
@@ -102,8 +101,7 @@ pub struct Failure {
 }
 
 /// A part of a config that cannot be followed.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, Serialize, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldProblem {
     /// Where: `spec.upsync[0].resources[1]`.
     pub field: String,
@@ -112,8 +110,7 @@ pub struct FieldProblem {
 }
 
 /// Why deletes are held.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, Serialize, PartialEq, Eq)]
 pub struct Hold {
     /// One of [`super::HOLD_REASONS`].
     pub reason: String,
@@ -122,8 +119,8 @@ pub struct Hold {
 }
 
 /// A condition, as API conventions have it.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug, Default, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
 pub struct Condition {
     /// What it is about.
     pub r#type: String,
@@ -140,14 +137,12 @@ pub struct Condition {
 }
 
 /// `status`, as far as the syncer reads and writes it, without the heartbeat.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug, Default, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
 pub struct Status {
     /// See [`Condition`].
-    #[serde(deserialize_with = "at_most::<_, _, MOST_ENTRIES>")]
     pub conditions: Vec<Condition>,
     /// By the UIDs of their sync targets.
-    #[serde(deserialize_with = "at_most::<_, _, MOST_ENTRIES>")]
     pub edges: Vec<OfEdge>,
     /// `41/42`, of all edges.
     pub synced: String,
@@ -178,15 +173,21 @@ impl Status {
             generation: i64,
         }
         let wire: Wire<'_> = serde_json::from_slice(object).unwrap_or_default();
-        let status = wire
-            .status
-            .and_then(|status| serde_json::from_str::<Self>(status.get()).ok());
-        let mut status = status.unwrap_or_default();
-        // Others may add conditions of their own, and a server may keep another order.
-        let place = |condition: &Condition| ORDER.iter().position(|known| *known == condition.r#type);
-        status.conditions.retain(|condition| place(condition).is_some());
-        status.conditions.sort_by_key(place);
-        (wire.metadata.generation, status)
+        let status = wire.status.and_then(|status| serde_json::from_str(status.get()).ok());
+        (wire.metadata.generation, Self::read(&status.unwrap_or_default()))
+    }
+
+    /// Reads it as far as it is what a syncer writes. Others may add conditions of their own, and a server may keep another
+    /// order. Field by field, since derived code for that takes 27 kB of the binary for edges.
+    fn read(status: &Value) -> Self {
+        let named = |of: &&str| items(&status["conditions"]).find(|condition| condition["type"] == **of);
+        Self {
+            conditions: ORDER.iter().filter_map(named).map(Condition::read).collect(),
+            edges: items(&status["edges"]).map(OfEdge::read).collect(),
+            synced: text(status, "synced"),
+            failing: count(status, "failing"),
+            held: count(status, "held"),
+        }
     }
 
     /// What the status is with this entry of ours, beside those of others. A condition that is as it was keeps its time.
@@ -224,6 +225,32 @@ impl Status {
             edges: ours.cloned().collect(),
             synced: self.synced.clone(),
             ..*self
+        }
+    }
+}
+
+fn items(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten().take(MOST_ENTRIES)
+}
+
+fn text(of: &Value, field: &str) -> String {
+    of[field].as_str().unwrap_or_default().to_owned()
+}
+
+fn count(of: &Value, field: &str) -> usize {
+    let number = of[field].as_u64().and_then(|number| usize::try_from(number).ok());
+    number.unwrap_or_default()
+}
+
+impl Condition {
+    fn read(of: &Value) -> Self {
+        Self {
+            r#type: text(of, "type"),
+            status: text(of, "status"),
+            reason: text(of, "reason"),
+            message: text(of, "message"),
+            last_transition_time: text(of, "lastTransitionTime"),
+            observed_generation: of["observedGeneration"].as_i64().unwrap_or_default(),
         }
     }
 }
@@ -347,6 +374,39 @@ fn deletes_held(edges: &[OfEdge]) -> (bool, Said) {
 }
 
 impl OfEdge {
+    fn read(of: &Value) -> Self {
+        let failure = |of: &Value| Failure {
+            since: text(of, "since"),
+            object: text(of, "object"),
+            side: text(of, "side"),
+            reason: text(of, "reason"),
+            message: text(of, "message"),
+        };
+        let problem = |of: &Value| FieldProblem {
+            field: text(of, "field"),
+            message: text(of, "message"),
+        };
+        let hold = of["hold"].as_object().map(|_| Hold {
+            reason: text(&of["hold"], "reason"),
+            message: text(&of["hold"], "message"),
+        });
+        Self {
+            uid: text(of, "syncTargetUID"),
+            name: text(of, "syncTargetName"),
+            observed_generation: of["observedGeneration"].as_i64().unwrap_or_default(),
+            selected: count(of, "selected"),
+            synced: count(of, "synced"),
+            pending: count(of, "pending"),
+            failing: count(of, "failing"),
+            conflicts: count(of, "conflicts"),
+            held: count(of, "held"),
+            failures: items(&of["failures"]).map(failure).collect(),
+            problems: items(&of["problems"]).map(problem).collect(),
+            problem_count: count(of, "problemCount"),
+            hold,
+        }
+    }
+
     /// Without the latest of what it names, as far as all of it has too many bytes.
     #[must_use]
     pub fn bounded(mut self) -> Self {

@@ -182,7 +182,8 @@ pub(super) struct RunArgs {
     #[argh(switch)]
     pub delete_adopted: bool,
 
-    /// change nothing at either side: log what would be changed, by dry runs that both servers are asked for
+    /// change nothing at either side: log what would be changed, by dry runs that both servers are asked for; the binary for
+    /// edges has none
     #[argh(switch)]
     pub dry_run: bool,
 

@@ -9,6 +9,7 @@ use driver::serve::ListenAddress;
 use driver::source::Mode;
 use driver::systemd::Asked;
 use kube_lite::access::{AccessSource, Flags};
+use kube_lite::dry_run::DryRun;
 use kube_lite::logging::LogFormat;
 use kube_lite::spelling;
 use kube_lite::{ObjectName, Rate};
@@ -69,7 +70,6 @@ const EDGE: Flags = Flags {
 
 /// The settings of `edge-syncer run`.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct Settings {
     /// How to reach the hub.
     pub hub: AccessSource,
@@ -94,7 +94,7 @@ pub struct Settings {
     /// Adopted objects are deleted when their hub objects are deleted, as the Go syncer did, instead of released.
     pub delete_adopted: bool,
     /// Nothing is changed at either side: there is no heartbeat, no Lease and no renewal either.
-    pub dry_run: bool,
+    pub dry_run: Option<DryRun>,
     /// Field managers whose fields beside those that the hub sets are reverted at the edge: names, or the start of
     /// names before a `*`, which is allowed nowhere else. May be empty.
     pub revert_changes_from: Vec<String>,
@@ -168,7 +168,7 @@ impl Settings {
             hub_mode: mode("--mode", raw.mode.as_deref(), interval)?,
             edge_mode: mode("--edge-mode", raw.edge_mode.as_deref(), interval)?,
             delete_adopted: raw.delete_adopted,
-            dry_run: raw.dry_run,
+            dry_run: dry_run(raw.dry_run)?,
             revert_changes_from: revert_changes_from(&raw.revert_changes_from)?,
             filter: filter(&[
                 ("deny", &raw.deny),
@@ -367,6 +367,15 @@ fn duration_of(span: &Span, text: Option<&str>) -> Result<Duration, UsageError> 
         };
         UsageError::new(format!("{flag} {text:?}: must be {allowed}{hint}"))
     })
+}
+
+fn dry_run(is_asked: bool) -> Result<Option<DryRun>, UsageError> {
+    match DryRun::if_able() {
+        None if is_asked => Err(UsageError::new(
+            "--dry-run: the binary for edges has no dry runs, edge-syncer-admin has".to_owned(),
+        )),
+        able => Ok(able.filter(|_| is_asked)),
+    }
 }
 
 fn delete_limits(above: Option<&str>, grace: Option<&str>) -> Result<Limits, UsageError> {

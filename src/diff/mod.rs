@@ -145,7 +145,7 @@ async fn rehearse(
     );
     let listener = {
         let (heard, news, wanted) = (Rc::clone(&heard), Rc::clone(&news), Rc::clone(&wanted));
-        DryRun::new(move |shown| {
+        let tell = move |shown| {
             match shown {
                 Shown::Would(would) if wanted.shows(&would) => {
                     let key = (would.side, would.object.clone(), would.what == What::Status);
@@ -155,10 +155,11 @@ async fn rehearse(
                 Shown::Tried(remaining) => heard.borrow_mut().remaining = Some(remaining),
             }
             news.notify_one();
-        })
+        };
+        settings.dry_run.map(|dry_run| DryRun::new(dry_run, tell))
     };
     let mut setup = syncer::engine_setup(settings, clusters.clone());
-    setup.dry_run = Some(listener);
+    setup.dry_run = listener;
     let (_questions, asked) = mpsc::channel(1);
     let mut end = Ok(());
     let stop = async { end = all_tried(&heard, &news, &clusters).await };

@@ -29,6 +29,7 @@ use serde_json::{Value, json};
 use self::cleaned::JOB_LABELS;
 use self::filled_in::{filled_in, is_of_controller};
 use self::hub::Hub;
+#[cfg(feature = "admin")]
 pub(crate) use self::hub::LAST_APPLIED;
 pub(crate) use self::unset::retain_unset;
 use super::top_fields::object_of;

@@ -15,8 +15,32 @@ use crate::{ApiServer, Error, Response};
 /// What makes a write a dry run.
 const ALL: &str = "dryRun=All";
 
-/// Makes a dry run of each write.
-pub struct DryRun;
+/// Makes a dry run of each write. Only a program with the feature `admin` can have one: without it, all that only a dry run
+/// needs is left out of the binary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DryRun(Able);
+
+#[cfg(feature = "admin")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Able;
+
+#[cfg(not(feature = "admin"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Able {}
+
+impl DryRun {
+    /// One, in a program that can have it.
+    #[cfg(feature = "admin")]
+    pub fn if_able() -> Option<Self> {
+        Some(Self(Able))
+    }
+
+    /// One, in a program that can have it.
+    #[cfg(not(feature = "admin"))]
+    pub fn if_able() -> Option<Self> {
+        None
+    }
+}
 
 impl Between for DryRun {
     fn send<'a>(

@@ -74,13 +74,16 @@ impl Would {
 /// A dry run, and who sees it. Cheap to clone.
 #[derive(Clone)]
 pub struct DryRun {
+    /// What makes the requests of both sides dry runs.
+    _of_sides: kube_lite::dry_run::DryRun,
     tell: Rc<dyn Fn(Shown)>,
     elsewhere: Rc<RefCell<Elsewhere>>,
 }
 
 impl DryRun {
-    pub(crate) fn new(tell: impl Fn(Shown) + 'static) -> Self {
+    pub(crate) fn new(of_sides: kube_lite::dry_run::DryRun, tell: impl Fn(Shown) + 'static) -> Self {
         Self {
+            _of_sides: of_sides,
             tell: Rc::new(tell),
             elsewhere: Rc::default(),
         }
