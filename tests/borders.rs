@@ -23,7 +23,7 @@ struct Order {
 }
 
 /// The program and the crates beside it.
-const ORDERS: [Order; 6] = [
+const ORDERS: [Order; 7] = [
     Order {
         folder: ".",
         uses: &[
@@ -63,8 +63,14 @@ const ORDERS: [Order; 6] = [
         ],
     },
     Order {
-        folder: "crates/kube-lite",
+        folder: "crates/goyaml",
         uses: &[],
+        rows: &[REST],
+        within: &[],
+    },
+    Order {
+        folder: "crates/kube-lite",
+        uses: &["goyaml"],
         rows: &[&["bounded", "spelling"], &["logging"], REST],
         within: &[],
     },
@@ -81,7 +87,7 @@ const ORDERS: [Order; 6] = [
     },
     Order {
         folder: "crates/gotemplate",
-        uses: &[],
+        uses: &["goyaml"],
         rows: &[REST],
         within: &[],
     },

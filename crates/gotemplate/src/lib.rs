@@ -1,9 +1,8 @@
-//! Go's `text/template` with the functions of sprig, for roles that take templates of people, and YAML as Go's programs
-//! read it.
+//! Go's `text/template` with the functions of sprig, for roles that take templates of people.
 //!
 //! - `template`: parses and renders; `sprig`: the functions beside Go's own; `moment` and `version` are what some of them
 //!   know.
-//! - `yaml`: text as values, by the rules of YAML 1.1; `objects`: those that such a text holds.
+//! - `objects`: those that a rendered text holds, as `yaml` reads it.
 #![forbid(unsafe_code)]
 #![allow(clippy::unnecessary_wraps, reason = "all functions of templates have one type")]
 
@@ -12,7 +11,7 @@ pub mod objects;
 mod sprig;
 mod template;
 mod version;
-pub mod yaml;
 
+pub use goyaml as yaml;
 pub use sprig::{LIBRARY, Pattern, SYNCAGENT};
 pub use template::{Data, Field, Library, Template, TemplateError};

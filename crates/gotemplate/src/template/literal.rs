@@ -1,5 +1,7 @@
 //! Constants of a template, by the rules of Go's `strconv`.
 
+pub(crate) use goyaml::int;
+
 use super::node::Number;
 
 /// What a text in quotes or back quotes holds. Escapes may make bytes that are not UTF-8.
@@ -94,32 +96,6 @@ fn of_int(int: i64) -> Number {
 fn whole(float: f64) -> Option<i64> {
     let is_whole = float.fract() == 0.0 && (-9.2e18..9.2e18).contains(&float);
     is_whole.then_some(float as i64)
-}
-
-/// An integer with an optional base prefix and underscores, as `strconv.ParseInt` with base 0 reads it.
-pub(crate) fn int(text: &str) -> Option<i64> {
-    let (sign, digits) = match text.strip_prefix(['+', '-']) {
-        Some(rest) if text.starts_with('-') => ("-", rest),
-        Some(rest) => ("", rest),
-        None => ("", text),
-    };
-    let lower = digits.to_ascii_lowercase();
-    let (base, digits) = match lower.get(..2) {
-        Some("0x") => (16, &lower[2..]),
-        Some("0b") => (2, &lower[2..]),
-        Some("0o") => (8, &lower[2..]),
-        Some(two) if two.starts_with('0') => (8, &lower[1..]),
-        _ => (10, lower.as_str()),
-    };
-    if !underscores_fit(&lower) || digits.starts_with(['+', '-']) {
-        return None;
-    }
-    i64::from_str_radix(&format!("{sign}{}", digits.replace('_', "")), base).ok()
-}
-
-/// Whether underscores stand between digits only, or after a base prefix.
-fn underscores_fit(text: &str) -> bool {
-    !text.starts_with('_') && !text.ends_with('_') && !text.contains("__")
 }
 
 /// A float as `strconv.ParseFloat` reads it.

@@ -133,10 +133,12 @@ const NO_PARTS: &str = "it has neither contexts nor clusters";
 
 /// A kubeconfig, or one of several that together are one.
 pub(super) fn parse_any(text: &str) -> Result<Map<String, Value>, String> {
-    let value = serde_saphyr::from_str(text.trim_start_matches('\u{feff}'));
-    // The default rendering shows the lines around the mistake, which may hold keys.
-    match value.map_err(|error| without_values(&error.without_snippet().to_string()))? {
-        Value::Object(root) => Ok(root),
+    let documents = goyaml::documents(text.trim_start_matches('\u{feff}'));
+    let mut documents =
+        documents.map_err(|error| without_values(&format!("line {}: {}", error.line, error.message)))?;
+    match documents.pop().map(|document| document.value) {
+        Some(_) if !documents.is_empty() => Err("it has more than one document".to_owned()),
+        Some(Value::Object(root)) => Ok(root),
         _ => Err(NO_PARTS.to_owned()),
     }
 }

@@ -301,6 +301,14 @@ fn says_what_is_wrong_with_a_file() {
         ("a: b", NONE.to_owned()),
         ("text", NONE.to_owned()),
         (
+            "contexts: []\n---\nclusters: []",
+            "it is not a kubeconfig: it has more than one document".to_owned(),
+        ),
+        (
+            "contexts: [\n  }",
+            "it is not a kubeconfig: line 1: mismatched bracket '[' closed by '}'".to_owned(),
+        ),
+        (
             "contexts: [{name: a, context: {cluster: c}}]",
             format!("{UNCHOSEN} context \"a\""),
         ),

@@ -4,8 +4,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Number, Value};
 
-use crate::template::literal;
-
 /// Without quotes and tag.
 pub(super) fn plain(text: &str) -> Result<Value, String> {
     Ok(match text {
@@ -38,12 +36,38 @@ pub(super) fn tagged(tag: &str, text: &str) -> Result<Value, String> {
     }
 }
 
+/// An integer with an optional base prefix and underscores, as `strconv.ParseInt` with base 0 reads it.
+pub fn int(text: &str) -> Option<i64> {
+    let (sign, digits) = match text.strip_prefix(['+', '-']) {
+        Some(rest) if text.starts_with('-') => ("-", rest),
+        Some(rest) => ("", rest),
+        None => ("", text),
+    };
+    let lower = digits.to_ascii_lowercase();
+    let (base, digits) = match lower.get(..2) {
+        Some("0x") => (16, &lower[2..]),
+        Some("0b") => (2, &lower[2..]),
+        Some("0o") => (8, &lower[2..]),
+        Some(two) if two.starts_with('0') => (8, &lower[1..]),
+        _ => (10, lower.as_str()),
+    };
+    if !underscores_fit(&lower) || digits.starts_with(['+', '-']) {
+        return None;
+    }
+    i64::from_str_radix(&format!("{sign}{}", digits.replace('_', "")), base).ok()
+}
+
+/// Whether underscores stand between digits only, or after a base prefix.
+fn underscores_fit(text: &str) -> bool {
+    !text.starts_with('_') && !text.ends_with('_') && !text.contains("__")
+}
+
 fn number(text: &str) -> Option<Value> {
     if !text.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '+' | '-' | '.')) {
         return None;
     }
     let digits = text.replace('_', "");
-    if let Some(int) = literal::int(&digits) {
+    if let Some(int) = int(&digits) {
         return Some(Value::Number(int.into()));
     }
     if let Ok(int) = digits.strip_prefix('+').unwrap_or(&digits).parse::<u64>() {

@@ -6,10 +6,13 @@ use serde_json::{Map, json};
 use super::*;
 
 const TABLES: [(&str, &str); 2] = [
-    ("yaml_table.tsv", include_str!("../../tests/data/yaml_table.tsv")),
+    (
+        "yaml_table.tsv",
+        include_str!("../../gotemplate/tests/data/yaml_table.tsv"),
+    ),
     (
         "more_yaml_table.tsv",
-        include_str!("../../tests/data/more_yaml_table.tsv"),
+        include_str!("../../gotemplate/tests/data/more_yaml_table.tsv"),
     ),
 ];
 

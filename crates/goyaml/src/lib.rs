@@ -1,7 +1,8 @@
-//! Rendered text as values: YAML by the rules of YAML 1.1, as kubectl and the Go agent read it, and so JSON too.
+//! YAML as values, by the rules of YAML 1.1, as kubectl, client-go and kcp's agents read it; and so JSON too.
 //!
 //! Promises: integers beyond 2^53 are kept; an error says in which document and line it is; what anchors multiply is
 //! bounded; nothing here panics.
+#![forbid(unsafe_code)]
 
 use std::fmt;
 
@@ -11,6 +12,7 @@ mod compose;
 mod scalar;
 mod write;
 
+pub use scalar::int;
 pub use write::write;
 
 /// How many values all documents of a text may have, with what aliases repeat.
