@@ -29,6 +29,7 @@ pub mod engine;
 #[cfg(feature = "init")]
 pub mod init;
 pub mod metrics;
+pub mod on_site;
 #[cfg(feature = "publish")]
 pub mod publish;
 pub mod renewal;

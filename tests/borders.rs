@@ -40,7 +40,7 @@ const ORDERS: [Order; 6] = [
             &["api"],
             &["plan", "renewal", "clocks"],
             &["sync"],
-            &["metrics", "permissions"],
+            &["metrics", "on_site", "permissions"],
             &["model", "engine", "survey"],
             &["join", "init", "publish", "cli"],
             &["sides", "ask", "check", "syncer", "diff", "main", "lib"],
