@@ -76,8 +76,11 @@ impl Model {
     fn hold_rows(&self) -> Vec<Row> {
         let row = |(direction, text): (Direction, String)| Row {
             mark: Mark::Waits,
+            // The sentence begins with it.
+            text: text
+                .trim_start_matches([&direction.to_string(), ": "].concat().as_str())
+                .to_owned(),
             head: direction.to_string(),
-            text,
         };
         self.holds_in_words().map(row).collect()
     }
