@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use crate::api::GROUP;
+use crate::on_site::is_unseen;
 use crate::plan::Plan;
 
-/// A word or sentence in one line.
+/// A word or sentence in one line, without what would move what stands beside it.
 fn one_line(text: &str) -> String {
-    text.replace(char::is_control, " ")
+    text.replace(is_unseen, " ")
 }
 
 fn word<'a>(of: &'a Value, field: &str) -> &'a str {

@@ -53,7 +53,7 @@ impl Model {
     }
 
     /// Once it was ready it stays so: an outage is no reason to restart it, and a new config does not make it unready.
-    pub(super) fn readiness(&mut self) -> Result<(), &'static str> {
+    fn readiness(&mut self) -> Result<(), &'static str> {
         if !self.answered.ready {
             if !self.selecting.are_known() || self.record.saved.is_none() {
                 return Err("the configs are not known yet\n");
@@ -67,7 +67,8 @@ impl Model {
     }
 
     fn on_site(&mut self, now: Duration) -> Bytes {
-        let page = Bytes::from(self.render_on_site(now));
+        let (missing, snapshot) = (self.readiness().err(), self.snapshot(now));
+        let page = Bytes::from(self.render_on_site(&snapshot, missing, now));
         self.answered.on_site = Some((self.now, page.clone()));
         page
     }

@@ -16,14 +16,13 @@ use crate::report::{Subject, Topic};
 use crate::side::Side;
 
 impl Model {
-    /// The page; `now` is the time since 1970.
-    pub(super) fn render_on_site(&mut self, now: Duration) -> String {
-        let snapshot = self.snapshot(now);
-        let mut summary = status(&snapshot, now);
-        if let Err(missing) = self.readiness() {
+    /// The page; `missing` is what is not known yet, `now` the time since 1970.
+    pub(super) fn render_on_site(&self, snapshot: &Snapshot, missing: Option<&str>, now: Duration) -> String {
+        let mut summary = status(snapshot, now);
+        if let Some(missing) = missing {
             summary = [missing.trim_end(), "; ", &summary].concat();
         }
-        let sides = [Side::Hub, Side::Edge].map(|side| self.side_row(side, &snapshot, now));
+        let sides = [Side::Hub, Side::Edge].map(|side| self.side_row(side, snapshot, now));
         let sections = [
             Section::of("Sides", sides.to_vec()),
             Section::of("What fails", self.failure_rows()),
