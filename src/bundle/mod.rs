@@ -173,7 +173,7 @@ async fn of_configs(bundle: &mut Bundle, settings: &Settings, checked: &Checked)
         .as_ref()
         .map(|configs| texts::failing(configs))
         .map_err(Clone::clone);
-    bundle.add_or_say(names[0], configs.map(|configs| texts::configs(configs)));
+    bundle.add_or_say(names[0], configs.map(texts::configs));
     bundle.add_or_say(names[1], failing);
     let sync_target = settings.sync_target();
     let view = ask::view(settings, &sync_target);

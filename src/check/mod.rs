@@ -36,6 +36,10 @@ pub(crate) type Points = driver::points::Points<Side>;
 const AT_ONCE: usize = 8;
 
 /// What was found out.
+#[cfg_attr(
+    not(feature = "admin"),
+    expect(dead_code, reason = "bundle alone needs more than the points")
+)]
 pub(crate) struct Checked {
     pub(crate) points: Points,
     /// The sides that are reached.

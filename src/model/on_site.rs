@@ -91,10 +91,16 @@ impl Model {
             let config = of.0.of_name(&of.1);
             let mut ours = OfEdge::default();
             self.count_problems(&of, &config, &mut ours);
+            let more = ours.problem_count - ours.problems.len();
             rows.extend(ours.problems.into_iter().map(|problem| Row {
                 mark: Mark::Bad,
                 head: [&config, " ", &problem.field].concat(),
                 text: problem.message,
+            }));
+            rows.extend((more > 0).then(|| Row {
+                mark: Mark::Bad,
+                head: config,
+                text: format!("and {more} more"),
             }));
         }
         rows

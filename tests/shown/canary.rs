@@ -109,7 +109,7 @@ async fn all_that_is_said(sides: [&Path; 2], folder: &Folder, more: &[&str]) -> 
         ("check", &[][..]),
         ("check", &["-o=json"]),
         ("diff", &["-v=10"]),
-        ("bundle", &[&to, "-v=10"]),
+        ("bundle", &[&*to, "-v=10"]),
     ] {
         let printed = command(name, sides, &[flags, more].concat(), &TRACE).await;
         said += &[printed.out, printed.err].concat();
@@ -132,7 +132,7 @@ async fn no_secret_that_is_synced_or_refused_is_shown_anywhere() {
     }
     select(hub, &all_of(shop, &[("", "secrets")])).await;
     let proxy = format!("http://u:{}@127.0.0.1:9", secret("proxy"));
-    let env = [TRACE[0], ("HTTPS_PROXY", &proxy), ("NO_PROXY", "127.0.0.1")];
+    let env = [TRACE[0], ("HTTPS_PROXY", &*proxy), ("NO_PROXY", "127.0.0.1")];
     let by_file = KubeconfigParts::with(|parts| parts.credential = Credential::TokenFile);
     let sides = [
         stage.pair.hub.write_kubeconfig("file.kubeconfig", &by_file),
@@ -232,10 +232,10 @@ async fn nothing_of_a_kubeconfig_that_cannot_be_used_is_shown() {
             (url, ""),
             json!({"username": "me", "password": secret("basic")}),
         ),
-        ("with-user", (&with_user, ""), token.clone()),
-        ("with-query", (&with_query, ""), token.clone()),
-        ("proxy", (url, &proxy), token.clone()),
-        ("odd-proxy", (url, &odd_proxy), token.clone()),
+        ("with-user", (&*with_user, ""), token.clone()),
+        ("with-query", (&*with_query, ""), token.clone()),
+        ("proxy", (url, &*proxy), token.clone()),
+        ("odd-proxy", (url, &*odd_proxy), token.clone()),
         (
             "key",
             (url, ""),

@@ -1,7 +1,5 @@
 //! `GET /` of a running syncer.
 
-use std::path::PathBuf;
-
 use serde_json::json;
 
 use crate::bench::{ANYWHERE, address_of, ask, quoting_webhook};
@@ -24,13 +22,6 @@ async fn shows(address: std::net::SocketAddr, expected: &[&str]) -> String {
         }
     })
     .await
-}
-
-/// Keeps what a person may look at in a browser.
-fn keep(page: &str) {
-    if let Some(folder) = std::env::var_os("EDGE_SYNCER_KEEP_PAGES") {
-        std::fs::write(PathBuf::from(folder).join("page.html"), page).expect("the folder can be written");
-    }
 }
 
 #[tokio::test]
@@ -69,7 +60,6 @@ async fn the_page_says_what_works_and_what_fails_and_shows_hostile_words_as_text
         "{page}"
     );
     assert!(page.len() < 8 << 10, "{} bytes", page.len());
-    keep(&page);
     let (head, body) = ask(address, "HEAD", "/").await;
     assert!(
         head.starts_with("HTTP/1.1 200 OK\r\n") && body.is_empty(),

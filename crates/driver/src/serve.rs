@@ -391,9 +391,12 @@ impl Answers {
             },
             _ => {
                 let (now, is_page) = ((self.clock)(), path == "/");
-                let question = |answer| match is_page {
-                    true => HealthQuery::Page { now, answer },
-                    false => HealthQuery::Metrics { now, answer },
+                let question = |answer| {
+                    if is_page {
+                        HealthQuery::Page { now, answer }
+                    } else {
+                        HealthQuery::Metrics { now, answer }
+                    }
                 };
                 let text = self.desk.ask(question).await;
                 let text = text.unwrap_or_else(|| (self.standby)(path).into());
