@@ -1,7 +1,7 @@
 //! The page for people on site: what works, what fails and why, in HTML that needs nothing else.
 //!
-//! Promises: whatever names and words servers give, the page shows them as text, in their place and in their order; it has
-//! no script, loads nothing, and is of bounded length.
+//! Promises: whatever names and words servers give, the page shows them as text, in their place and in their order; it
+//! has no script, loads nothing, and is of bounded length.
 
 use std::time::Duration;
 
@@ -297,7 +297,8 @@ mod tests {
         ] {
             assert!(!page.contains(never), "{never:?} in {page}");
         }
-        let shown = "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&gt;&lt;img src=x onerror=y&gt;&amp;\\u202etxt\\u0000\
+        let shown = "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&gt;&lt;img src=x onerror=y&gt;&amp;\\u202etxt\
+            \\u0000\
             \\u001b[31m\\u000d\\u000a\\u2066\\u200b\\u0085";
         assert_eq!(page.matches(shown).count(), 7, "{page}");
     }

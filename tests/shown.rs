@@ -1,5 +1,5 @@
-//! What people are shown of a syncer beside its log: the page for people on site and `edge-syncer bundle`, between real API
-//! servers; and what is secret, which is shown nowhere.
+//! What people are shown of a syncer beside its log: the page for people on site and `edge-syncer bundle`, between real
+//! API servers; and what is secret, which is shown nowhere.
 
 #![expect(clippy::panic, reason = "in tests a failure is one")]
 

@@ -1,5 +1,5 @@
-//! The flags and the environment as they were given, without what may be secret in them: no flag takes a secret, but people
-//! write one where it does not belong.
+//! The flags and the environment as they were given, without what may be secret in them: no flag takes a secret, but
+//! people write one where it does not belong.
 
 /// The variables that the program reads, beside those of the service manager.
 const VARIABLES: [&str; 14] = [

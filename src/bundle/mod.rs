@@ -1,7 +1,8 @@
 //! `edge-syncer bundle`: one archive with what people who help need to see.
 //!
-//! Promises: it holds no Secret's data, no credentials and nothing of a kubeconfig but its path; it changes nothing at either
-//! side; what cannot be had is named in it, and the rest is written; it is of bounded size, and only its owner may read it.
+//! Promises: it holds no Secret's data, no credentials and nothing of a kubeconfig but its path; it changes nothing at
+//! either side; what cannot be had is named in it, and the rest is written; it is of bounded size, and only its owner
+//! may read it.
 
 mod archive;
 mod given;
@@ -30,8 +31,8 @@ const LONGEST: usize = 1 << 20;
 /// How many configs there are at most in it.
 const CONFIGS: usize = 200;
 /// What is never in it.
-const LEFT_OUT: &str = "no objects but configs, no data of Secrets, no tokens, keys or other contents of kubeconfigs, no log; \
-    names of objects, addresses, and the servers' own words are in it: read it before you send it";
+const LEFT_OUT: &str = "no objects but configs, no data of Secrets, no tokens, keys or other contents of kubeconfigs, no \
+    log; names of objects, addresses, and the servers' own words are in it: read it before you send it";
 
 /// What is in it so far.
 #[derive(Default)]

@@ -9,8 +9,8 @@ const LONGEST: usize = 4 << 20;
 /// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is at this path of this address; the error says why there is nothing. There is one thread, which has nothing else to
-/// do.
+/// What is at this path of this address; the error says why there is nothing. There is one thread, which has nothing
+/// else to do.
 pub(super) fn ask(address: &str, path: &str) -> Result<String, String> {
     let address = if address.starts_with(':') {
         ["localhost", address].concat()

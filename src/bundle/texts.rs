@@ -133,11 +133,11 @@ mod tests {
                 "edge.kubestellar.io/confirm-deletes": "t1", "example.org/note": "mine"}},
             "spec": {"upsync": []},
             "status": {"edges": [{"syncTargetUID": "u", "failures": [
-                {"object": "Pod/a/b", "side": "edge", "since": "T", "reason": "ObjectRejected", "message": "no\nway"}]}]},
+                {"object": "Pod/a/b", "side": "edge", "since": "T", "reason": "R", "message": "no\nway"}]}]},
         });
         assert_eq!(
             failing(&[config.clone()]),
-            "SyncerConfig a, edge u: Pod/a/b, edge, since T: ObjectRejected: no way\n"
+            "SyncerConfig a, edge u: Pod/a/b, edge, since T: R: no way\n"
         );
         let found: Value = serde_json::from_str(&configs(vec![config.clone()])).unwrap();
         let mut expected = config;

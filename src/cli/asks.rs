@@ -1,5 +1,5 @@
-//! The command lines of the commands that ask and change nothing: `check`, `diff`, `bundle` and `gen rbac`. All take the flags of `run`,
-//! and a few of their own, which are removed from the arguments first.
+//! The command lines of the commands that ask and change nothing: `check`, `diff`, `bundle` and `gen rbac`. All take
+//! the flags of `run`, and a few of their own, which are removed from the arguments first.
 
 use kube_lite::logging::LogFormat;
 use kube_lite::spelling;

@@ -372,15 +372,16 @@ const BUNDLE_USAGE: &str = "\
 Usage: edge-syncer bundle --from-kubeconfig=FILE --sync-target-uid=UID [flags]
 
 Writes one archive with what people who help need to see: version, flags, what check finds, what the configs resolve to,
-the configs with their statuses, what fails, what both servers serve, and with --from-address the page and the metrics of a
-running syncer. It has no data of Secrets and no credentials. Changes nothing at either side.
+the configs with their statuses, what fails, what both servers serve, and with --from-address the page and the metrics of
+a running syncer. It has no data of Secrets and no credentials. Changes nothing at either side.
 
 Flags of its own:
-  --from-address HOST:PORT    where a running syncer serves its page: its --listen-address, or one that is forwarded to it
+  --from-address HOST:PORT    where a running syncer serves its page: its --listen-address, or one that is forwarded to
+                              it
   -o, --output FILE           where to write it; - is stdout (default: edge-syncer-bundle-TIME.tar.gz in this folder)
 
-Exit codes: those of check: 0 all good, 1 something will not work, or the archive cannot be written, 2 something is unknown,
-or wrong usage.
+Exit codes: those of check: 0 all good, 1 something will not work, or the archive cannot be written, 2 something is
+unknown, or wrong usage.
 
 The flags and the environment of run are taken too:
 

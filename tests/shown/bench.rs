@@ -68,8 +68,8 @@ pub(crate) async fn command(name: &str, sides: [&Path; 2], more: &[&str], env: &
     Printed::of(&output)
 }
 
-/// A webhook that denies Secrets and `ConfigMap`s of a namespace called `denied...`, with these words before all that it can
-/// quote of them.
+/// A webhook that denies Secrets and `ConfigMap`s of a namespace called `denied...`, with these words before all that
+/// it can quote of them.
 pub(crate) async fn quoting_webhook(edge: &Objects, shop: &str, words: &'static str) {
     let ca = Authority::new("webhooks");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");

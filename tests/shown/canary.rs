@@ -1,5 +1,5 @@
-//! Secrets that are planted wherever there are some, and that nothing shows: no log at any level, Event, metric, page, status
-//! of a config, diff or bundle.
+//! Secrets that are planted wherever there are some, and that nothing shows: no log at any level, Event, metric, page,
+//! status of a config, diff or bundle.
 
 use std::path::{Path, PathBuf};
 

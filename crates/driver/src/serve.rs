@@ -267,9 +267,8 @@ async fn bind(candidates: &[SocketAddr]) -> io::Result<TcpListener> {
     Err(first.unwrap_or_else(|| ErrorKind::AddrNotAvailable.into()))
 }
 
-/// Answers for as long as it is polled; `clock` gives the time since 1970, `standby` what is at `/` and `/metrics` while another
-/// one leads.
-/// Needs a tokio `LocalSet`.
+/// Answers for as long as it is polled; `clock` gives the time since 1970, `standby` what is at `/` and `/metrics`
+/// while another one leads. Needs a tokio `LocalSet`.
 pub async fn serve(
     listener: TcpListener,
     desk: Desk,

@@ -1,8 +1,8 @@
 //! Servers' words without what is known to be secret: an API server, a webhook or a policy may quote what it refuses.
 //!
-//! Promises: of the values of a Secret that was to be written, no eight bytes in a row are in the words that are kept, as
-//! they are, in base64 or as a quoted text has them; nor is a shorter value of at least four as a whole. All else in the
-//! words stays.
+//! Promises: of the values of a Secret that was to be written, no eight bytes in a row are in the words that are kept,
+//! as they are, in base64 or as a quoted text has them; nor is a shorter value of at least four as a whole. All else in
+//! the words stays.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
