@@ -29,6 +29,7 @@ pub mod engine;
 #[cfg(feature = "init")]
 pub mod init;
 pub mod metrics;
+pub mod on_site;
 #[cfg(feature = "publish")]
 pub mod publish;
 pub mod renewal;
@@ -37,6 +38,8 @@ pub mod report;
 pub mod permissions;
 
 mod ask;
+#[cfg(feature = "admin")]
+mod bundle;
 mod check;
 #[cfg(feature = "admin")]
 mod diff;
@@ -46,6 +49,8 @@ mod syncer;
 
 // What each command of the command line does.
 pub use ask::gen_rbac;
+#[cfg(feature = "admin")]
+pub use bundle::bundle;
 pub use check::check;
 #[cfg(feature = "admin")]
 pub use diff::diff;

@@ -38,6 +38,13 @@ fn main() -> ExitCode {
             }
             Box::pin(edge_syncer::diff(*settings, options))
         }
+        #[cfg(feature = "admin")]
+        Ok(Invocation::Bundle(settings, options)) => {
+            if let Err(error) = cli::start_quiet_log(&settings) {
+                return cli::fail(&error);
+            }
+            Box::pin(edge_syncer::bundle(*settings, options))
+        }
         Ok(Invocation::Rbac(settings, options)) => Box::pin(async move {
             match edge_syncer::gen_rbac(*settings, options).await {
                 Ok(roles) => cli::print(&roles),

@@ -26,7 +26,7 @@ use crate::model::{self, OneCluster};
 use crate::side::Side;
 use crate::sync::job::Policy;
 use crate::sync::own_objects::lease_name;
-use crate::{clocks, metrics, renewal, sides, version};
+use crate::{clocks, metrics, on_site, renewal, sides, version};
 
 /// Most requests in flight at once, whatever `--burst` says: enough to fill a link with 600 ms of latency, and each may
 /// hold an object.
@@ -55,7 +55,7 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     }
     let (local, desk) = (LocalSet::new(), Desk::default());
     let places = [(&settings.listen_address, serve::Pages::All)];
-    serve::open(&local, places, &desk, logger::since_1970, metrics::render_standby).await?;
+    serve::open(&local, places, &desk, logger::since_1970, standby).await?;
     let [hub, edge] = sides::open_both(&settings)?;
     let candidacy = candidacy(&settings, &edge);
     let manager = Manager::reach(&settings.service_manager).map(Rc::new);
@@ -87,6 +87,14 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     ended?;
     log_line!(Info, Stopped, "stopped");
     Ok(())
+}
+
+/// What is at a path while another syncer leads.
+fn standby(path: &str) -> String {
+    match path {
+        "/" => on_site::render_standby(logger::since_1970()),
+        _ => metrics::render_standby(),
+    }
 }
 
 /// What the engine runs with.

@@ -40,10 +40,10 @@ const ORDERS: [Order; 7] = [
             &["api"],
             &["plan", "renewal", "clocks"],
             &["sync"],
-            &["metrics", "permissions"],
+            &["metrics", "on_site", "permissions"],
             &["model", "engine", "survey"],
             &["join", "init", "publish", "cli"],
-            &["sides", "ask", "check", "syncer", "diff", "main", "lib"],
+            &["sides", "ask", "check", "syncer", "diff", "bundle", "main", "lib"],
         ],
         within: &[
             ("engine", "model"),
@@ -60,6 +60,8 @@ const ORDERS: [Order; 7] = [
             ("diff", "sides"),
             ("diff", "ask"),
             ("diff", "syncer"),
+            ("bundle", "ask"),
+            ("bundle", "check"),
         ],
     },
     Order {

@@ -30,47 +30,80 @@ use crate::survey::{Survey, survey};
 use crate::sync::identity;
 
 /// What was found, at which side.
-type Points = driver::points::Points<Side>;
+pub(crate) type Points = driver::points::Points<Side>;
 
 /// Questions about permissions in flight at once: enough for a link with much latency.
 const AT_ONCE: usize = 8;
 
+/// What was found out.
+#[cfg_attr(
+    not(feature = "admin"),
+    expect(dead_code, reason = "bundle alone needs more than the points")
+)]
+pub(crate) struct Checked {
+    pub(crate) points: Points,
+    /// The sides that are reached.
+    pub(crate) hub: Option<Rc<Cluster>>,
+    pub(crate) edge: Option<Rc<Cluster>>,
+    /// What the configs select, if both are.
+    pub(crate) found: Option<Survey>,
+}
+
 /// Checks, prints what was found, and gives the exit code for it.
 pub async fn check(settings: Settings, format: LogFormat) -> ExitCode {
+    let Checked { points, .. } = find(&settings).await;
+    cli::print(&points.text(format));
+    cli::code_of_points(points.worst())
+}
+
+/// Checks.
+pub(crate) async fn find(settings: &Settings) -> Checked {
     let mut points = Points::default();
-    let hub = contact(Side::Hub, &settings, &mut points).await;
-    let edge = contact(Side::Edge, &settings, &mut points).await;
+    let hub = contact(Side::Hub, settings, &mut points).await;
+    let edge = contact(Side::Edge, settings, &mut points).await;
     if let Some(edge) = &edge {
-        own::objects(edge, &settings, &mut points).await;
+        own::objects(edge, settings, &mut points).await;
     }
-    own::address(&settings, &mut points).await;
-    if let (Some(hub), Some(edge)) = (hub, edge) {
-        two_clusters(&hub, &edge, &mut points).await;
-        let sync_target = settings.sync_target();
-        match survey(&hub, Some(&edge), &ask::view(&settings, &sync_target)).await {
-            Ok(found) => {
-                selected::registration(&hub, &found, &settings, &mut points);
-                configs(&found, &mut points);
-                selected::namespaces(&hub, &found, &mut points).await;
-                types(&found, &mut points);
-                permissions([&hub, &edge], &found, &settings, &mut points).await;
-            }
-            Err((side, error)) => {
-                let place = if side == Side::Edge { &edge } else { &hub }.standing().place;
-                let words = format!("they, or their types, cannot be read: {error}");
-                points.add(side, "configs", Verdict::Wrong, words, advice(&error, &place));
-                // The permissions that are needed whatever the configs select.
-                if !error.is_unreachable() {
-                    permissions([&hub, &edge], &Survey::default(), &settings, &mut points).await;
-                }
-            }
-        }
+    own::address(settings, &mut points).await;
+    let found = if let (Some(hub), Some(edge)) = (&hub, &edge) {
+        two_clusters(hub, edge, &mut points).await;
+        of_both([hub, edge], settings, &mut points).await
     } else {
         let found = "what the configs need is not known without both sides";
         points.add(None, "configs", Verdict::Unknown, found, "");
+        None
+    };
+    Checked {
+        points,
+        hub,
+        edge,
+        found,
     }
-    cli::print(&points.text(format));
-    cli::code_of_points(points.worst())
+}
+
+/// What needs both sides: what the configs select.
+async fn of_both([hub, edge]: [&Rc<Cluster>; 2], settings: &Settings, points: &mut Points) -> Option<Survey> {
+    let sync_target = settings.sync_target();
+    match survey(hub, Some(edge), &ask::view(settings, &sync_target)).await {
+        Ok(found) => {
+            selected::registration(hub, &found, settings, points);
+            configs(&found, points);
+            selected::namespaces(hub, &found, points).await;
+            types(&found, points);
+            permissions([hub, edge], &found, settings, points).await;
+            Some(found)
+        }
+        Err((side, error)) => {
+            let place = if side == Side::Edge { edge } else { hub }.standing().place;
+            let words = format!("they, or their types, cannot be read: {error}");
+            points.add(side, "configs", Verdict::Wrong, words, advice(&error, &place));
+            // The permissions that are needed whatever the configs select.
+            if !error.is_unreachable() {
+                permissions([hub, edge], &Survey::default(), settings, points).await;
+            }
+            None
+        }
+    }
 }
 
 /// Whether hub and edge are two clusters.

@@ -65,6 +65,10 @@ pub(super) enum Command {
     DiffHelp,
     #[cfg(feature = "admin")]
     Diff(Box<RunArgs>, Klog, DiffOptions),
+    #[cfg(feature = "admin")]
+    BundleHelp,
+    #[cfg(feature = "admin")]
+    Bundle(Box<RunArgs>, Klog, BundleOptions),
     CheckHelp,
     Check(Box<RunArgs>, Klog, LogFormat),
     RbacHelp,
@@ -88,6 +92,18 @@ pub struct DiffOptions {
     pub config: Option<String>,
     /// This object: kind, namespace and name.
     pub object: Option<[String; 3]>,
+}
+
+/// What `bundle` is to write, and where.
+#[cfg(feature = "admin")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BundleOptions {
+    /// The `--listen-address` of a running syncer; empty for none.
+    pub address: String,
+    /// The file; empty for one in this folder, `-` for stdout.
+    pub output: String,
+    /// The flags as they were given.
+    pub flags: Vec<String>,
 }
 
 // In the order of the help. The help adds what the types say: which flags are repeatable, and which are switches.

@@ -1,11 +1,11 @@
-//! The command lines of the commands that ask and change nothing: `check`, `diff` and `gen rbac`. All take the flags of `run`,
-//! and a few of their own, which are removed from the arguments first.
+//! The command lines of the commands that ask and change nothing: `check`, `diff`, `bundle` and `gen rbac`. All take
+//! the flags of `run`, and a few of their own, which are removed from the arguments first.
 
 use kube_lite::logging::LogFormat;
 use kube_lite::spelling;
 
 #[cfg(feature = "admin")]
-use super::args::DiffOptions;
+use super::args::{BundleOptions, DiffOptions};
 use super::args::{Command, RbacOptions, run};
 use super::klog::Klog;
 use super::usage::UsageError;
@@ -15,6 +15,8 @@ use crate::side::Side;
 pub(super) const CHECK: &str = "edge-syncer check";
 #[cfg(feature = "admin")]
 pub(super) const DIFF: &str = "edge-syncer diff";
+#[cfg(feature = "admin")]
+pub(super) const BUNDLE: &str = "edge-syncer bundle";
 pub(super) const RBAC: &str = "edge-syncer gen rbac";
 
 /// Reads the arguments after `check`.
@@ -54,6 +56,31 @@ pub(super) fn diff(args: &[String], klog: Klog) -> Result<Command, UsageError> {
     }
     let object = object.as_deref().map(object_of).transpose().map_err(wrong)?;
     Ok(Command::Diff(raw, klog, DiffOptions { config, object }))
+}
+
+/// Reads the arguments after `bundle`.
+#[cfg(feature = "admin")]
+pub(super) fn bundle(args: &[String], klog: Klog) -> Result<Command, UsageError> {
+    let wrong = |error: UsageError| error.seen_from(BUNDLE);
+    let mut rest = args.to_vec();
+    let address = take_value(&mut rest, &["--from-address"]).map_err(wrong)?;
+    let output = take_value(&mut rest, &["-o", "--output"]).map_err(wrong)?;
+    let (raw, klog) = match run(&rest, klog).map_err(wrong)? {
+        Command::Run(raw, klog) => (raw, klog),
+        Command::RunHelp => return Ok(Command::BundleHelp),
+        other => return Ok(other),
+    };
+    for (flag, value) in [("--from-address", &address), ("-o", &output)] {
+        if value.as_deref() == Some("") {
+            return Err(wrong(UsageError::new(format!("{flag} \"\": must not be empty"))));
+        }
+    }
+    let options = BundleOptions {
+        address: address.unwrap_or_default(),
+        output: output.unwrap_or_default(),
+        flags: args.to_vec(),
+    };
+    Ok(Command::Bundle(raw, klog, options))
 }
 
 /// Kind, namespace and name, as all lines have them.
@@ -191,6 +218,34 @@ mod tests {
             assert!(error.to_string().starts_with(&begin), "{error}");
         }
         assert_eq!(diff(&words("--help"), Klog::default()), Ok(Command::DiffHelp));
+    }
+
+    #[cfg(feature = "admin")]
+    #[test]
+    fn a_bundle_keeps_the_flags_as_they_were_given() {
+        let flags = "--from-kubeconfig=a --sync-target-uid=b";
+        let Ok(Command::Run(raw, _)) = run(&words(flags), Klog::default()) else {
+            panic!("{flags}");
+        };
+        for (line, address, output) in [
+            (flags.to_owned(), "", ""),
+            (format!("--from-address :8080 {flags} -o x.tar.gz"), ":8080", "x.tar.gz"),
+            (format!("{flags} --output=- --from-address=h:1"), "h:1", "-"),
+        ] {
+            let options = BundleOptions {
+                address: address.into(),
+                output: output.into(),
+                flags: words(&line),
+            };
+            let expected = Command::Bundle(raw.clone(), Klog::default(), options);
+            assert_eq!(bundle(&words(&line), Klog::default()), Ok(expected), "{line}");
+        }
+        let wrong = bundle(&words(&format!("{flags} -o=")), Klog::default()).unwrap_err();
+        assert_eq!(
+            wrong.to_string(),
+            "-o \"\": must not be empty (see edge-syncer bundle --help)"
+        );
+        assert_eq!(bundle(&words("-h"), Klog::default()), Ok(Command::BundleHelp));
     }
 
     #[test]

@@ -23,6 +23,7 @@ macro_rules! gen_line {
 macro_rules! pages_line {
     () => {
         "  diff        show what run would change with the same flags (edge-syncer diff --help)
+  bundle      write an archive for a support thread (edge-syncer bundle --help)
   completion  print completions for a shell: edge-syncer completion bash, zsh or fish
   man         print the manual page: edge-syncer man | man -l /dev/stdin\n"
     };
@@ -365,6 +366,32 @@ Exit codes: 0 run would change nothing, 1 it would change something, 2 it is not
 The flags and the environment of run are taken too:
 
 ";
+
+#[cfg(feature = "admin")]
+const BUNDLE_USAGE: &str = "\
+Usage: edge-syncer bundle --from-kubeconfig=FILE --sync-target-uid=UID [flags]
+
+Writes one archive with what people who help need to see: version, flags, what check finds, what the configs resolve to,
+the configs with their statuses, what fails, what both servers serve, and with --from-address the page and the metrics of
+a running syncer. It has no data of Secrets and no credentials. Changes nothing at either side.
+
+Flags of its own:
+  --from-address HOST:PORT    where a running syncer serves its page: its --listen-address, or one that is forwarded to
+                              it
+  -o, --output FILE           where to write it; - is stdout (default: edge-syncer-bundle-TIME.tar.gz in this folder)
+
+Exit codes: those of check: 0 all good, 1 something will not work, or the archive cannot be written, 2 something is
+unknown, or wrong usage.
+
+The flags and the environment of run are taken too:
+
+";
+
+/// The help of `bundle`.
+#[cfg(feature = "admin")]
+pub(super) fn bundle() -> String {
+    with_flags(BUNDLE_USAGE)
+}
 
 /// The help of `diff`.
 #[cfg(feature = "admin")]

@@ -31,9 +31,9 @@ use args::{Command, RunArgs};
 use klog::Klog;
 pub use kube_lite::logging::LogFormat;
 
-#[cfg(feature = "admin")]
-pub use args::DiffOptions;
 pub use args::RbacOptions;
+#[cfg(feature = "admin")]
+pub use args::{BundleOptions, DiffOptions};
 pub use settings::Settings;
 pub use usage::UsageError;
 
@@ -113,6 +113,9 @@ pub enum Invocation {
     /// Show what the syncer would change.
     #[cfg(feature = "admin")]
     Diff(Box<Settings>, DiffOptions),
+    /// Write an archive for people who help.
+    #[cfg(feature = "admin")]
+    Bundle(Box<Settings>, BundleOptions),
     /// Print roles.
     Rbac(Box<Settings>, RbacOptions),
     /// Run the role `init`.
@@ -174,7 +177,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, Usa
 fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, UsageError> {
     let is_command = matches!(
         words.first().map(String::as_str),
-        Some("run" | "check" | "diff" | "gen" | "prep" | "version" | "completion" | "man")
+        Some("run" | "check" | "diff" | "bundle" | "gen" | "prep" | "version" | "completion" | "man")
     );
     if is_go_name && !is_command {
         words.insert(0, "run".to_owned());
@@ -198,6 +201,13 @@ fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, Us
         Command::Diff(raw, klog, options) => {
             let settings = settings(*raw, klog).map_err(|error| error.seen_from(asks::DIFF))?;
             Invocation::Diff(Box::new(settings), options)
+        }
+        #[cfg(feature = "admin")]
+        Command::BundleHelp => Invocation::Print(help::bundle()),
+        #[cfg(feature = "admin")]
+        Command::Bundle(raw, klog, options) => {
+            let settings = settings(*raw, klog).map_err(|error| error.seen_from(asks::BUNDLE))?;
+            Invocation::Bundle(Box::new(settings), options)
         }
         Command::Rbac(raw, klog, options) => {
             let settings = settings(*raw, klog).map_err(|error| error.seen_from(asks::RBAC))?;
@@ -413,7 +423,7 @@ pub fn print(text: &str) -> ExitCode {
 }
 
 /// Prints why the program cannot run so, and returns the exit code for it.
-#[cfg(any(feature = "init", feature = "publish"))]
+#[cfg(any(feature = "admin", feature = "init", feature = "publish"))]
 pub fn refuse(why: &str) -> ExitCode {
     say(why);
     ExitCode::from(FAILED)

@@ -44,16 +44,15 @@ impl Output {
         }
     }
 
-    /// Writes a text that holds a token to standard output or a file.
-    pub(super) fn write(&self, text: &str) -> io::Result<()> {
+    /// Writes what only its owner may read to standard output or a file.
+    pub(crate) fn write(&self, text: impl AsRef<[u8]>) -> io::Result<()> {
+        let text = text.as_ref();
         match self {
-            Self::File(path) if is_special(path) => {
-                OpenOptions::new().append(true).open(path)?.write_all(text.as_bytes())
-            }
+            Self::File(path) if is_special(path) => OpenOptions::new().append(true).open(path)?.write_all(text),
             Self::File(path) | Self::Folder(path) => replace(path, text, PRIVATE),
             Self::Stdout => {
                 let mut stdout = io::stdout().lock();
-                stdout.write_all(text.as_bytes())?;
+                stdout.write_all(text)?;
                 stdout.flush()
             }
         }
@@ -70,7 +69,7 @@ impl Output {
         for part in parts {
             replace(
                 &folder.join(part.name),
-                &part.text,
+                part.text.as_bytes(),
                 if part.is_private { PRIVATE } else { PUBLIC },
             )?;
         }
@@ -106,12 +105,12 @@ fn create(path: &Path, mode: u32) -> io::Result<fs::File> {
 }
 
 /// Replaces the file at this path; for a link, the file that it leads to.
-fn replace(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+fn replace(path: &Path, text: &[u8], mode: u32) -> io::Result<()> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let part = folder_of(&path).join(unfinished(&name));
     let written = create(&part, mode).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
+        file.write_all(text)?;
         file.sync_all()
     });
     let done = written.and_then(|()| fs::rename(&part, &path));

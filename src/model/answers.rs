@@ -1,4 +1,4 @@
-//! What is answered to questions about the state of the syncer: health, readiness, metrics.
+//! What is answered to questions about the state of the syncer: health, readiness, metrics, the page for people.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::metrics::{ConfigProblems, Snapshot, render, status};
 use crate::plan::Direction;
 use crate::side::Side;
 
-/// How long a page of metrics is served again: making one visits every object.
+/// How long a page is served again: making one visits every object.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// What was answered to probes, and what has to be remembered for it.
@@ -22,9 +22,16 @@ const FRESH: Duration = Duration::from_secs(1);
 pub(super) struct Answered {
     /// The configs have been known and the first lists complete.
     ready: bool,
-    page: Option<(Instant, Bytes)>,
+    metrics: Option<(Instant, Bytes)>,
+    on_site: Option<(Instant, Bytes)>,
     /// When the last heartbeat reached the hub.
     pub(super) heartbeat: Option<Instant>,
+}
+
+/// A page that was made lately.
+fn fresh(made: Option<&(Instant, Bytes)>, now: Instant) -> Option<Bytes> {
+    let (at, page) = made?;
+    (now.duration_since(*at) < FRESH).then(|| page.clone())
 }
 
 impl Model {
@@ -33,7 +40,14 @@ impl Model {
         match question {
             HealthQuery::Alive(answer) => drop(answer.send(())),
             HealthQuery::Ready(answer) => drop(answer.send(self.readiness())),
-            HealthQuery::Metrics { now, answer } => drop(answer.send(self.page(now))),
+            HealthQuery::Metrics { now, answer } => {
+                let page = fresh(self.answered.metrics.as_ref(), self.now).unwrap_or_else(|| self.metrics(now));
+                drop(answer.send(page));
+            }
+            HealthQuery::Page { now, answer } => {
+                let page = fresh(self.answered.on_site.as_ref(), self.now).unwrap_or_else(|| self.on_site(now));
+                drop(answer.send(page));
+            }
             HealthQuery::Status { now, answer } => drop(answer.send(status(&self.snapshot(now), now))),
         }
     }
@@ -52,12 +66,14 @@ impl Model {
         Ok(())
     }
 
-    fn page(&mut self, now: Duration) -> Bytes {
-        if let Some((made, page)) = &self.answered.page
-            && self.now.duration_since(*made) < FRESH
-        {
-            return page.clone();
-        }
+    fn on_site(&mut self, now: Duration) -> Bytes {
+        let (missing, snapshot) = (self.readiness().err(), self.snapshot(now));
+        let page = Bytes::from(self.render_on_site(&snapshot, missing, now));
+        self.answered.on_site = Some((self.now, page.clone()));
+        page
+    }
+
+    fn metrics(&mut self, now: Duration) -> Bytes {
         let snapshot = self.snapshot(now);
         let servers = [Side::Hub, Side::Edge].map(|side| Server {
             side: side.word(),
@@ -68,7 +84,7 @@ impl Model {
             since_1970: now,
         };
         let page = Bytes::from(render(self.report.counters(), &snapshot, &servers, moment));
-        self.answered.page = Some((self.now, page.clone()));
+        self.answered.metrics = Some((self.now, page.clone()));
         page
     }
 

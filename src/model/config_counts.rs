@@ -154,7 +154,7 @@ impl Model {
     }
 
     /// What of a config cannot be followed.
-    fn count_problems(&self, of: &ConfigName, config: &str, ours: &mut OfEdge) {
+    pub(super) fn count_problems(&self, of: &ConfigName, config: &str, ours: &mut OfEdge) {
         let unreadable = self.selecting.unreadable.get(of);
         let problems = self.selecting.problems.iter().chain(&self.selecting.denied);
         let problems = problems.filter(|problem| &*problem.place.config == config);

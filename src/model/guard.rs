@@ -186,6 +186,12 @@ impl Guard {
 }
 
 impl Model {
+    /// Each hold, with its direction, and the token that confirms it.
+    pub(super) fn holds_in_words(&self) -> impl Iterator<Item = (Direction, String)> {
+        let all = self.guard.all_holds(&self.types);
+        all.map(|(direction, hold, held)| (direction, hold.message(direction, held)))
+    }
+
     /// True if a copy whose origin is gone may be deleted now. One that may not be is handled again when its hold ends.
     pub(super) fn may_delete(&mut self, key: &Key, direction: Direction) -> bool {
         let state = self.types.get(&key.type_id);

@@ -38,6 +38,7 @@ mod inventory;
 mod link_status;
 mod news;
 mod objects;
+mod on_site;
 mod one_cluster;
 mod outcome;
 mod reachability;

@@ -228,13 +228,14 @@ fn is_flag(name: &str) -> bool {
 
 #[test]
 fn every_flag_that_a_page_names_exists() {
-    /// Of kubectl, of `scripts/footprint`, of `check`, `gen rbac`, `init render` and `publish render`, and what stands for
-    /// any flag.
-    const OF_OTHERS: [&str; 12] = [
+    /// Of kubectl, of `scripts/footprint`, of `check`, `bundle`, `gen rbac`, `init render` and `publish render`, and what
+    /// stands for any flag.
+    const OF_OTHERS: [&str; 13] = [
         "--show-managed-fields",
         "--stress",
         "--minutes",
         "--output",
+        "--from-address",
         "--side",
         "--allow-escalation",
         "--target",

@@ -1,4 +1,4 @@
-//! Health and metrics over HTTP: `/healthz`, `/livez`, `/readyz` and `/metrics`.
+//! Health and metrics over HTTP: `/healthz`, `/livez`, `/readyz` and `/metrics`; and a page for people at `/`.
 //!
 //! Promises: every answer comes from the shell's loop, so that a loop that hangs does not count as healthy; if another
 //! syncer leads, there is no such loop, and the answer says so; at most [`CONNECTIONS`] connections at once, each for
@@ -15,8 +15,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CONTENT_TYPE};
-use http::{Method, Request, Response, StatusCode};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -43,6 +43,10 @@ const ACCEPT_WAIT: Duration = Duration::from_millis(100);
 /// The smallest that hyper allows; a request for health has a few hundred bytes.
 const BUFFER: usize = 8 << 10;
 
+/// What a browser may do with the page for people, whose names and words come from servers: show it with its own style,
+/// and nothing else.
+const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+
 /// The answer of a standby (`--leader-elect`): it is as healthy and ready as it can be.
 const STANDING_BY: &str = "ok, standing by\n";
 
@@ -55,6 +59,13 @@ pub enum HealthQuery {
     Ready(oneshot::Sender<Result<(), &'static str>>),
     /// All figures.
     Metrics {
+        /// The time since 1970.
+        now: Duration,
+        /// Where the text is sent.
+        answer: oneshot::Sender<Bytes>,
+    },
+    /// The state as a page, in HTML, for people.
+    Page {
         /// The time since 1970.
         now: Duration,
         /// Where the text is sent.
@@ -170,7 +181,7 @@ impl Desk {
 /// Which pages an address has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pages {
-    /// All of them.
+    /// All of them, and the page for people.
     All,
     /// `/healthz`, `/livez` and `/readyz`.
     Health,
@@ -179,18 +190,19 @@ pub enum Pages {
 }
 
 impl Pages {
-    const PATHS: [&str; 4] = ["/healthz", "/livez", "/readyz", "/metrics"];
-
     fn have(self, path: &str) -> bool {
-        let is_health = path != "/metrics";
-        let is_here = self == Self::All || (self == Self::Health) == is_health;
-        is_here && Self::PATHS.contains(&path)
+        match path {
+            "/healthz" | "/livez" | "/readyz" => self != Self::Metrics,
+            "/metrics" => self != Self::Health,
+            "/" => self == Self::All,
+            _ => false,
+        }
     }
 
     /// What there is.
     fn hint(self) -> &'static str {
         match self {
-            Self::All => "see /healthz, /livez, /readyz and /metrics\n",
+            Self::All => "see /, /healthz, /livez, /readyz and /metrics\n",
             Self::Health => "see /healthz, /livez and /readyz\n",
             Self::Metrics => "see /metrics\n",
         }
@@ -202,7 +214,7 @@ struct Answers {
     desk: Desk,
     pages: Pages,
     clock: fn() -> Duration,
-    standby: fn() -> String,
+    standby: fn(&str) -> String,
 }
 
 /// Listens at each of these addresses that there is, and answers there for as long as `local` runs; see [`serve`].
@@ -211,7 +223,7 @@ pub async fn open<'a>(
     places: impl IntoIterator<Item = (&'a Option<ListenAddress>, Pages)>,
     desk: &Desk,
     clock: fn() -> Duration,
-    standby: fn() -> String,
+    standby: fn(&str) -> String,
 ) -> Result<(), ServeError> {
     for (address, pages) in places {
         if let Some(address) = address {
@@ -255,9 +267,15 @@ async fn bind(candidates: &[SocketAddr]) -> io::Result<TcpListener> {
     Err(first.unwrap_or_else(|| ErrorKind::AddrNotAvailable.into()))
 }
 
-/// Answers for as long as it is polled; `clock` gives the time since 1970, `standby` the figures while another one leads.
-/// Needs a tokio `LocalSet`.
-pub async fn serve(listener: TcpListener, desk: Desk, pages: Pages, clock: fn() -> Duration, standby: fn() -> String) {
+/// Answers for as long as it is polled; `clock` gives the time since 1970, `standby` what is at `/` and `/metrics`
+/// while another one leads. Needs a tokio `LocalSet`.
+pub async fn serve(
+    listener: TcpListener,
+    desk: Desk,
+    pages: Pages,
+    clock: fn() -> Duration,
+    standby: fn(&str) -> String,
+) {
     let mut places = OpenConnections::default();
     let answers = Rc::new(Answers {
         desk,
@@ -357,7 +375,7 @@ impl Answers {
             let mut refused = response(StatusCode::METHOD_NOT_ALLOWED, "GET and HEAD are all there is\n");
             refused
                 .headers_mut()
-                .insert(ALLOW, http::HeaderValue::from_static("GET, HEAD"));
+                .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return refused;
         }
         match path {
@@ -371,19 +389,44 @@ impl Answers {
                 None => response(StatusCode::OK, STANDING_BY),
             },
             _ => {
-                let now = (self.clock)();
-                let page = self.desk.ask(|answer| HealthQuery::Metrics { now, answer }).await;
-                response(StatusCode::OK, page.unwrap_or_else(|| (self.standby)().into()))
+                let (now, is_page) = ((self.clock)(), path == "/");
+                let question = |answer| {
+                    if is_page {
+                        HealthQuery::Page { now, answer }
+                    } else {
+                        HealthQuery::Metrics { now, answer }
+                    }
+                };
+                let text = self.desk.ask(question).await;
+                let text = text.unwrap_or_else(|| (self.standby)(path).into());
+                if is_page {
+                    page(text)
+                } else {
+                    response(StatusCode::OK, text)
+                }
             }
         }
     }
+}
+
+/// The answer that is a page for people.
+fn page(text: Bytes) -> Response<Full<Bytes>> {
+    let mut page = Response::new(Full::new(text));
+    for (name, value) in [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (CACHE_CONTROL, "no-store"),
+        (CONTENT_SECURITY_POLICY, PAGE_POLICY),
+    ] {
+        page.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    page
 }
 
 fn response(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(body.into()));
     *response.status_mut() = status;
     // The version of the text format that Prometheus asks for; others read it as text.
-    let text = http::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    let text = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, text);
     response
 }

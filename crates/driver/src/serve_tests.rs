@@ -13,13 +13,14 @@ async fn served<F: Future<Output = ()>>(test: impl FnOnce(SocketAddr) -> F) {
     let desk = Desk::default();
     let mut asked = desk.open();
     let local = LocalSet::new();
-    local.spawn_local(serve(listener, desk, Pages::All, || Duration::ZERO, String::new));
+    local.spawn_local(serve(listener, desk, Pages::All, || Duration::ZERO, |_| String::new()));
     local.spawn_local(async move {
         while let Some(question) = asked.recv().await {
             match question {
                 HealthQuery::Alive(answer) => _ = answer.send(()),
                 HealthQuery::Ready(answer) => _ = answer.send(Ok(())),
                 HealthQuery::Metrics { answer, .. } => _ = answer.send(Bytes::from(vec![b'x'; 100_000])),
+                HealthQuery::Page { answer, .. } => _ = answer.send(Bytes::from_static(b"<!doctype html>")),
                 HealthQuery::Status { answer, .. } => _ = answer.send(String::new()),
             }
         }
@@ -100,7 +101,11 @@ async fn head_gets_the_head_of_what_get_gets() {
             ("HEAD", "/livez", "200 OK", false),
             ("HEAD", "/readyz", "200 OK", false),
             ("HEAD", "/metrics", "200 OK", false),
+            ("HEAD", "/", "200 OK", false),
             ("HEAD", "/nothing", "404 Not Found", false),
+            ("GET", "/index.html", "404 Not Found", true),
+            ("GET", "//", "404 Not Found", true),
+            ("POST", "/", "405 Method Not Allowed", true),
             ("GET", "/livez", "200 OK", true),
             ("POST", "/livez", "405 Method Not Allowed", true),
         ] {

@@ -66,7 +66,7 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     let desk = Desk::default();
     let local = LocalSet::new();
     let places = [(&settings.metrics, Pages::Metrics), (&settings.health, Pages::Health)];
-    serve::open(&local, places, &desk, logger::since_1970, agent::render_standby).await?;
+    serve::open(&local, places, &desk, logger::since_1970, |_| agent::render_standby()).await?;
     let kcp = Kcp::open(settings.source.clone(), settings.user_agent.clone(), logger::since_1970)?;
     let of_files = kcp.clone();
     local.spawn_local(reload::follow(move || of_files.check_files()));

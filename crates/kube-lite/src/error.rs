@@ -90,6 +90,13 @@ impl Error {
         }
     }
 
+    /// Changes the server's words.
+    pub(super) fn change_words(&mut self, change: impl FnOnce(&str) -> String) {
+        if let Self::Status(status) = self {
+            status.message = change(&status.message);
+        }
+    }
+
     /// Reads an error answer. A body that is no `Status` object (a proxy's page) keeps its first line as message.
     pub fn from_answer(code: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
         let retry_after = retry_after.map(believed);

@@ -23,6 +23,7 @@ pub mod claims;
 pub mod connect;
 pub mod contact;
 pub mod contents;
+mod covered;
 mod dial;
 pub mod discovery;
 pub mod dry_run;

@@ -88,7 +88,7 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     let desk = Desk::default();
     let local = LocalSet::new();
     let places = [(&settings.metrics, Pages::Metrics), (&settings.health, Pages::Health)];
-    serve::open(&local, places, &desk, logger::since_1970, agent::render_standby).await?;
+    serve::open(&local, places, &desk, logger::since_1970, |_| agent::render_standby()).await?;
     let user_agent = settings.user_agent.clone();
     let kcp = Kcp::open(
         settings.kcp.clone(),

@@ -11,6 +11,7 @@ mod flow;
 mod heartbeat;
 mod holds;
 mod identity;
+mod on_site;
 mod one_cluster;
 mod out_of_sight;
 mod outages;

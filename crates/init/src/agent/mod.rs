@@ -199,6 +199,8 @@ impl Agent {
                 let text = metrics::render(counters, &self.groups, failing, &servers, now);
                 drop(answer.send(text.into()));
             }
+            // It has no such page.
+            HealthQuery::Page { answer, .. } => drop(answer),
             HealthQuery::Status { answer, .. } => {
                 let waiting: usize = self.groups.values().map(Group::waiting).sum();
                 let types = self.groups.len();

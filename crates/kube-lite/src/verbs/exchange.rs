@@ -16,7 +16,7 @@ use crate::json::OBJECT_LIMIT;
 use crate::logging::log_line;
 use crate::rate::Permit;
 use crate::room::SMALL_ANSWER;
-use crate::{Body, Error, Response};
+use crate::{Body, Error, Response, covered};
 
 /// How long an answer, or the next piece of a body, may take on a link over which nothing else moves, before the side
 /// is probed. If it does not answer, it is unreachable; if it does, the request may take longer.
@@ -116,6 +116,7 @@ impl Cluster {
         let (verb, began) = (Verb::of(&request), Instant::now());
         let most = BUSY_LIMIT + upload(&request);
         let about = (request.method().clone(), request.uri().clone());
+        let secret = covered::secret_of(&request);
         let sent = self.patiently(most, "no answer", Some(about), permit.spend(self.server.send(request)));
         let answer = sent.await.flatten();
         self.count(verb, answer.as_ref().ok().map(|response| response.status), began);
@@ -126,7 +127,11 @@ impl Cluster {
             Ok(response) if (200..300).contains(&response.status) => Ok(response),
             Ok(refusal) => {
                 let body = self.collect(refusal.body, REFUSAL_LIMIT).await.unwrap_or_default();
-                Err(Error::from_answer(refusal.status, refusal.retry_after, &body))
+                let mut refusal = Error::from_answer(refusal.status, refusal.retry_after, &body);
+                if let Some(secret) = secret {
+                    refusal.change_words(|words| covered::without_values(words, &secret));
+                }
+                Err(refusal)
             }
             Err(error) => Err(error),
         };

@@ -325,6 +325,8 @@ impl Agent {
                 };
                 drop(answer.send(metrics::render(&figures, &servers, now).into()));
             }
+            // It has no such page.
+            HealthQuery::Page { answer, .. } => drop(answer),
             HealthQuery::Status { answer, .. } => {
                 let (published, objects) = (self.published.len(), self.objects.len());
                 drop(answer.send(format!("{published} types published, {objects} objects")));

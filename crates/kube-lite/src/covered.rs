@@ -1,0 +1,222 @@
+//! Servers' words without what is known to be secret: an API server, a webhook or a policy may quote what it refuses.
+//!
+//! Promises: of the values of a Secret that was to be written, no eight bytes in a row are in the words that are kept,
+//! as they are, in base64 or as a quoted text has them; nor is a shorter value of at least four as a whole. All else in
+//! the words stays.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::{Method, Request};
+use serde_json::Value;
+
+/// Bytes in a row that are hidden wherever they are, since words may hold a part of a value.
+const WINDOW: usize = 8;
+/// Of a shorter value nothing is hidden: it would be found in any sentence.
+const SHORTEST: usize = 4;
+/// What stands for what is hidden.
+const MASK: &str = "***";
+/// The fields that hold the values.
+const FIELDS: [&str; 2] = ["data", "stringData"];
+/// kubectl keeps the whole object in it.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// What a request is to write, if that is a Secret, or marked as made of one: it may be of any type then.
+pub(crate) fn secret_of(request: &Request<Bytes>) -> Option<Bytes> {
+    if request.method() == Method::GET || request.body().is_empty() {
+        return None;
+    }
+    let is_of_secrets = request.uri().path().split('/').any(|part| part == "secrets");
+    let is_marked = || std::str::from_utf8(request.body()).is_ok_and(|text| text.contains(":\"Secret/"));
+    (is_of_secrets || is_marked()).then(|| request.body().clone())
+}
+
+/// The words without the values of the object or patch that they are about.
+pub(crate) fn without_values(words: &str, written: &[u8]) -> String {
+    let mut values = Vec::new();
+    let written: Value = serde_json::from_slice(written).unwrap_or_default();
+    match &written {
+        Value::Array(steps) => steps.iter().for_each(|step| of_patch(step, &mut values)),
+        object => of_object(object, &mut values),
+    }
+    hide(words, &values)
+}
+
+/// The values in one step of a JSON patch.
+fn of_patch(step: &Value, values: &mut Vec<String>) {
+    let path = step["path"].as_str().unwrap_or_default();
+    if FIELDS.contains(&path.split('/').nth(1).unwrap_or_default()) {
+        leaves(&step["value"], values);
+    }
+    if path.starts_with("/metadata/annotations/kubectl") {
+        of_last_applied(&step["value"], values);
+    }
+}
+
+fn of_object(object: &Value, values: &mut Vec<String>) {
+    FIELDS.iter().for_each(|field| leaves(&object[*field], values));
+    of_last_applied(&object["metadata"]["annotations"][LAST_APPLIED], values);
+}
+
+fn of_last_applied(text: &Value, values: &mut Vec<String>) {
+    let Some(text) = text.as_str() else { return };
+    match serde_json::from_str::<Value>(text) {
+        Ok(object) => FIELDS.iter().for_each(|field| leaves(&object[*field], values)),
+        Err(_) => values.push(text.to_owned()),
+    }
+}
+
+fn leaves(value: &Value, values: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => fields.values().for_each(|value| leaves(value, values)),
+        Value::Array(items) => items.iter().for_each(|value| leaves(value, values)),
+        Value::String(text) => values.push(text.clone()),
+        Value::Number(number) => values.push(number.to_string()),
+        Value::Bool(_) | Value::Null => {}
+    }
+}
+
+/// The forms in which words may quote a value.
+fn forms(value: &str) -> Vec<Vec<u8>> {
+    let mut forms = vec![value.as_bytes().to_vec(), STANDARD.encode(value).into_bytes()];
+    forms.extend(STANDARD.decode(value));
+    let quoted: Vec<Vec<u8>> = forms.iter().filter_map(|form| quoted(form)).collect();
+    forms.extend(quoted);
+    forms
+}
+
+/// As between quotes, with what is escaped there.
+fn quoted(form: &[u8]) -> Option<Vec<u8>> {
+    let text = serde_json::to_string(std::str::from_utf8(form).ok()?).ok()?;
+    let inner = text.get(1..text.len() - 1)?;
+    (inner.as_bytes() != form).then(|| inner.as_bytes().to_vec())
+}
+
+fn hide(words: &str, values: &[String]) -> String {
+    let text = words.as_bytes();
+    let mut places: Vec<(&[u8], usize)> = text.windows(WINDOW).zip(0..).collect();
+    places.sort_unstable();
+    let mut hidden = vec![false; text.len()];
+    for form in values.iter().flat_map(|value| forms(value)) {
+        if form.len() < WINDOW {
+            let short = if form.len() < SHORTEST {
+                text.len() + 1
+            } else {
+                form.len()
+            };
+            for (at, _) in text.windows(short).enumerate().filter(|(_, found)| *found == form) {
+                hidden[at..at + short].fill(true);
+            }
+        }
+        for window in form.windows(WINDOW) {
+            let first = places.partition_point(|(known, _)| *known < window);
+            for (_, at) in places[first..].iter().take_while(|(known, _)| *known == window) {
+                hidden[*at..*at + WINDOW].fill(true);
+            }
+        }
+    }
+    let mut shown = String::new();
+    for (at, c) in words.char_indices() {
+        if !hidden[at..at + c.len_utf8()].contains(&true) {
+            shown.push(c);
+        } else if !shown.ends_with(MASK) {
+            shown += MASK;
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const PIN: &str = "4711";
+    const KEY: &str = "-----BEGIN KEY-----\nMIIEvQIBADANBg\n-----END KEY-----\n";
+    const LOGIN: &str = r#"{"auths":{"r.example":{"user":"bob","pass":"x1y2z3"}}}"#;
+
+    fn covered(words: &str, written: &Value) -> String {
+        without_values(words, written.to_string().as_bytes())
+    }
+
+    #[test]
+    fn no_form_of_a_value_is_left_in_words_whole_or_cut() {
+        let data = json!({"pin": STANDARD.encode(PIN), "key": STANDARD.encode(KEY), "login": STANDARD.encode(LOGIN)});
+        let texts = json!({"pin": PIN, "key": KEY, "login": LOGIN});
+        let last = json!({"metadata": {"annotations": {LAST_APPLIED: json!({"data": data}).to_string()}}});
+        let patch = json!([{"op": "add", "path": "/data/pin", "value": STANDARD.encode(PIN)},
+            {"op": "add", "path": "/data", "value": data}]);
+        let annotation = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
+        let annotated = json!([{"op": "add", "path": annotation, "value": json!({"stringData": texts}).to_string()}]);
+        for written in [
+            json!({"data": data}),
+            json!({"stringData": texts}),
+            last,
+            patch,
+            annotated,
+        ] {
+            for value in [PIN, KEY, LOGIN] {
+                let base64 = STANDARD.encode(value);
+                for form in [
+                    value.to_owned(),
+                    format!("{value:?}"),
+                    base64.clone(),
+                    base64[..base64.len() / 2].to_owned(),
+                ] {
+                    if form.len() < SHORTEST {
+                        continue;
+                    }
+                    let words = format!("admission webhook \"x\" denied the request: {form} is weak");
+                    let found = covered(&words, &written);
+                    let rest = found
+                        .strip_prefix("admission webhook \"x\" denied the request: ")
+                        .unwrap();
+                    let rest = rest.strip_suffix(" is weak").unwrap();
+                    for part in ["4711", "MIIEvQ", "BEGIN", "x1y2z3", "bob", "r.example", &base64] {
+                        assert!(!rest.contains(part), "{part} in {rest}, of {words}");
+                    }
+                    assert!(rest.contains(MASK), "{rest} of {words}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn all_other_words_stay() {
+        let secret = json!({"kind": "Secret", "type": "Opaque", "data": {"a": STANDARD.encode("pass"), "n": "bg=="},
+            "metadata": {"name": "login", "annotations": {"note": "seen by all"}}});
+        for words in [
+            "Secret \"login\" is invalid: type: Invalid value: \"Opaque\": field is immutable",
+            "no, seen by all: n",
+            "",
+            "\u{f6}\u{202e}",
+        ] {
+            assert_eq!(covered(words, &secret), words);
+        }
+        assert_eq!(covered("a pass\u{f6}x", &secret), "a ***\u{f6}x");
+        assert_eq!(without_values("as it is", b"no JSON"), "as it is");
+    }
+
+    #[test]
+    fn what_is_written_is_a_secret_by_its_path_or_by_what_it_was_made_of() {
+        let request = |method: Method, path: &str, body: &'static str| {
+            let request = Request::builder()
+                .method(method)
+                .uri(path)
+                .body(Bytes::from_static(body.as_bytes()));
+            secret_of(&request.unwrap()).is_some()
+        };
+        let made = r#"{"metadata":{"annotations":{"edge.kubestellar.io/renamed-from":"Secret/a"}}}"#;
+        for (method, path, body, expected) in [
+            (Method::PATCH, "/api/v1/namespaces/a/secrets/b?x=y", "{}", true),
+            (Method::POST, "/clusters/c/api/v1/namespaces/a/secrets", "{}", true),
+            (Method::PATCH, "/api/v1/namespaces/a/configmaps/b", made, true),
+            (Method::PATCH, "/api/v1/namespaces/a/configmaps/secrets-b", "{}", false),
+            (Method::GET, "/api/v1/namespaces/a/secrets/b", "", false),
+            (Method::DELETE, "/api/v1/namespaces/a/secrets/b", "", false),
+        ] {
+            assert_eq!(request(method, path, body), expected, "{path}");
+        }
+    }
+}

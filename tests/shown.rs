@@ -1,0 +1,15 @@
+//! What people are shown of a syncer beside its log: the page for people on site and `edge-syncer bundle`, between real
+//! API servers; and what is secret, which is shown nowhere.
+
+#![expect(clippy::panic, reason = "in tests a failure is one")]
+
+mod support;
+
+#[path = "shown/bench.rs"]
+mod bench;
+#[path = "shown/bundle.rs"]
+mod bundle;
+#[path = "shown/canary.rs"]
+mod canary;
+#[path = "shown/page.rs"]
+mod page;

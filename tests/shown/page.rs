@@ -1,0 +1,110 @@
+//! `GET /` of a running syncer.
+
+use serde_json::json;
+
+use crate::bench::{ANYWHERE, address_of, ask, quoting_webhook};
+use crate::support::stage::{Stage, all_of, select, stage, stock};
+use crate::support::story::{SOON, arrives};
+use crate::support::{KubeconfigParts, Syncer, eventually};
+
+/// A side at which nobody answers.
+const NOBODY: &str = "https://127.0.0.1:9";
+
+/// Waits until the page has all of this, and returns it.
+async fn shows(address: std::net::SocketAddr, expected: &[&str]) -> String {
+    eventually(&format!("the page shows {expected:?}"), SOON, async || {
+        let (head, body) = ask(address, "GET", "/").await;
+        let has = |part: &&str| body.contains(*part);
+        if expected.iter().all(has) {
+            Ok(body)
+        } else {
+            Err(format!("{head}\n{body}"))
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_page_says_what_works_and_what_fails_and_shows_hostile_words_as_text() {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&edge, &shop, &[] as &[&str], &json!({})).await;
+    quoting_webhook(&edge, &shop, "</li><script>alert('x')</script>\u{202e}\u{1b}[31m no:").await;
+    stock(&hub, &shop, &["prices", "hours", "denied"], &json!({"a": "b"})).await;
+    select(
+        &hub,
+        &all_of(&shop, &[("", "configmaps"), ("example.org", "sprockets")]),
+    )
+    .await;
+    let mut syncer = pair.syncer(&[ANYWHERE, "--sync-target-name=<b>site-7</b>"]);
+    let address = address_of(&mut syncer).await;
+    arrives(&edge, "v1", "configmaps", &shop, "prices").await;
+    let denied =
+        format!("<li class=bad>✗ <b><bdi>ConfigMap/{shop}/denied</bdi></b><br><bdi>edge, ObjectRejected since ");
+    let page = shows(
+        address,
+        &[
+            "<h1><bdi>&lt;b&gt;site-7&lt;/b&gt;</bdi></h1>",
+            "<li class=good>✔ <b><bdi>hub https://127.0.0.1:",
+            "<li class=good>✔ <b><bdi>edge https://127.0.0.1:",
+            "</bdi></b><br><bdi>answers; last contact 2",
+            &denied,
+            "&lt;/li&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;\\u202e\\u001b[31m no:",
+            "configmaps, downsync</bdi></b><br><bdi>2 synced, 1 failing",
+            "sprockets",
+            "<footer>edge-syncer ",
+        ],
+    )
+    .await;
+    assert!(
+        !page.contains("<script") && !page.contains('\u{202e}') && !page.contains('\u{1b}'),
+        "{page}"
+    );
+    assert!(page.len() < 8 << 10, "{} bytes", page.len());
+    let (head, body) = ask(address, "HEAD", "/").await;
+    assert!(
+        head.starts_with("HTTP/1.1 200 OK\r\n") && body.is_empty(),
+        "{head} {body}"
+    );
+    for line in [
+        "content-type: text/html; charset=utf-8",
+        "cache-control: no-store",
+        "content-security-policy: default-src 'none'; style-src 'unsafe-inline'",
+    ] {
+        assert!(head.lines().any(|it| it == line), "{line} in {head}");
+    }
+    let (head, _) = ask(address, "GET", "/index.html").await;
+    assert!(head.starts_with("HTTP/1.1 404 "), "{head}");
+}
+
+#[tokio::test]
+async fn a_side_that_is_away_is_on_the_page_with_its_error() {
+    let Stage { pair, .. } = stage().await;
+    let away = KubeconfigParts::with(|parts| parts.server = Some(NOBODY.to_owned()));
+    let hub = pair.hub.write_kubeconfig("away.kubeconfig", &away);
+    let mut syncer = Syncer::start(&hub, &pair.edge.kubeconfig(), &[ANYWHERE]);
+    let address = address_of(&mut syncer).await;
+    shows(
+        address,
+        &[
+            "<p>the configs are not known yet; hub unreachable since ",
+            "<li class=bad>✗ <b><bdi>hub https://127.0.0.1:9</bdi></b><br><bdi>does not answer; no contact yet; ",
+            "SideUnreachable since ",
+            "Connection refused",
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_standby_says_that_another_one_leads() {
+    let Stage { pair, .. } = stage().await;
+    let flags = ["--leader-elect", ANYWHERE];
+    let mut first = pair.syncer(&flags);
+    first.wait_for_log("reason=Leading", SOON).await;
+    let mut second = pair.syncer(&flags);
+    second.wait_for_log("reason=Standby", SOON).await;
+    let (_, body) = ask(address_of(&mut second).await, "GET", "/").await;
+    assert!(body.contains("Another edge-syncer leads"), "{body}");
+    let (_, body) = ask(address_of(&mut first).await, "GET", "/").await;
+    assert!(body.contains("<h2>Sides</h2>"), "{body}");
+}
