@@ -23,25 +23,24 @@ impl Pass<'_> {
         let create = || server.create(resource, name, body.clone());
         let of_namespace = ObjectName::in_workspace(name.workspace(), "", name.namespace());
         let namespace = self.known.namespace(side, &of_namespace);
-        let mut is_there = namespace.lock().await;
-        if *is_there {
-            drop(is_there);
+        let mut is_tried = namespace.lock().await;
+        if *is_tried {
+            drop(is_tried);
             match create().await {
                 Err(error) if error.missing_namespace().is_some() => {}
                 other => return other,
             }
-            // Somebody has deleted it since.
-            is_there = namespace.lock().await;
+            is_tried = namespace.lock().await;
         }
-        let created = match create().await {
+        // Where this fails, no other one waits for it any more.
+        *is_tried = true;
+        match create().await {
             Err(error) if error.missing_namespace().is_some() => {
                 self.create_namespace((side, server), &of_namespace).await?;
                 create().await
             }
             other => other,
-        };
-        *is_there = !matches!(&created, Err(error) if !error.is_already_there());
-        created
+        }
     }
 
     /// On the service cluster, it has the label of the agent that has made it; in workspaces nobody has to know about that.

@@ -23,7 +23,7 @@ const FRESH: Duration = Duration::from_secs(60);
 pub(crate) struct Known {
     types: RefCell<BTreeMap<(Side, TypeOf), (Instant, ServedResource)>>,
     paths: RefCell<BTreeMap<Box<str>, Box<str>>>,
-    /// Namespaces in which something was to be created, and whether they are there.
+    /// Namespaces in which something was to be created, and whether that was tried.
     namespaces: RefCell<BTreeMap<(Side, ObjectName), Rc<Mutex<bool>>>>,
     /// Related objects whose status cannot be written.
     statusless: RefCell<BTreeSet<Use>>,
@@ -40,7 +40,7 @@ impl Known {
         self.paths.borrow_mut().insert(workspace.into(), path.into());
     }
 
-    /// Whether a namespace is there, as far as is known. Whoever finds out holds it.
+    /// Whether it was tried to create something in a namespace. Whoever does that first holds it.
     pub(super) fn namespace(&self, side: Side, name: &ObjectName) -> Rc<Mutex<bool>> {
         let mut namespaces = self.namespaces.borrow_mut();
         Rc::clone(namespaces.entry((side, name.clone())).or_default())
