@@ -197,7 +197,7 @@ pub(crate) async fn a_status_that_kcp_does_not_keep_is_said_once(which: Which) {
         let versions = all.iter().map(|event| event["metadata"]["resourceVersion"].clone());
         versions.collect::<Vec<_>>()
     };
-    // What belongs to it may come without news: so it is looked at once more.
+    // What belongs to it may come without news: so it is checked once more.
     let (before, mut now) = (writes(), said().await);
     let last = eventually("its status is written again", SOON, async || {
         let last = std::mem::replace(&mut now, said().await);

@@ -19,7 +19,7 @@ impl Agent {
         match answer {
             Answer::Published(name, result) => self.is_published(&name, result),
             Answer::Exported(result) => self.is_exported(result),
-            Answer::Synced(primary, synced) => self.is_synced(primary, synced),
+            Answer::Synced(primary, synced) => self.is_synced(&primary, synced),
             Answer::Cleared(name, result) => self.is_cleared(&name, result),
             Answer::Recorded(Ok(())) => {}
             Answer::Recorded(Err(error)) => report::is_unrecorded(&error),
@@ -86,16 +86,16 @@ impl Agent {
         }
     }
 
-    fn is_synced(&mut self, primary: Primary, synced: Synced) {
+    fn is_synced(&mut self, primary: &Primary, synced: Synced) {
         let shard = primary.shard();
-        self.namespaces.is_placed(&primary);
+        self.namespaces.is_placed(primary);
         for route in self.running.ends(primary.route) {
             self.begin_route(route);
         }
-        self.objects.is_tried(&primary);
+        self.objects.is_tried(primary);
         // One that is gone by now has nothing.
-        if let Some(found) = synced.uses.filter(|_| self.objects.has(&primary)) {
-            self.uses.are(&primary, found);
+        if let Some(found) = synced.uses.filter(|_| self.objects.has(primary)) {
+            self.uses.are(primary, found);
         }
         for namespace in synced.left {
             self.has_left(namespace);
@@ -103,22 +103,22 @@ impl Agent {
         let route = self.published.route(primary.route);
         let has_related = route.is_some_and(|route| !route.resource.related.is_empty());
         if has_related && !synced.records.is_empty() {
-            self.objects.looks_again(&primary, self.now + AGAIN);
+            self.objects.looks_again(primary, self.now + AGAIN);
         }
-        let again = self.objects.again(&primary, self.now).filter(|_| synced.result.is_ok());
+        let again = self.objects.again(primary, self.now).filter(|_| synced.result.is_ok());
         for record in self.report.worth_writing(synced.records, self.now) {
             self.outbox.request(Request::Record(shard, record));
         }
         let key = Key::Object(primary.clone());
         let done = match synced.result {
             Ok(settled) => {
-                self.report.object_works(&primary, self.now);
+                self.report.object_works(primary, self.now);
                 if !matches!(settled, Settled::Later) {
                     self.patience.ends(&key);
                 }
                 match settled {
                     Settled::Done(state, copy) => {
-                        if self.objects.is_settled(&primary, state, synced.version, copy) {
+                        if self.objects.is_settled(primary, state, synced.version, copy) {
                             Done::Again
                         } else {
                             Done::Finished
@@ -129,12 +129,12 @@ impl Agent {
                 }
             }
             Err(stop) => {
-                self.objects.is_due(&primary);
+                self.objects.is_due(primary);
                 let stop = self.bounded(&key, stop);
                 if let Stop::Fails(trouble) = &stop
                     && let Some(route) = self.published.route(primary.route)
                 {
-                    let record = self.report.object_fails(&primary, route, trouble, self.now);
+                    let record = self.report.object_fails(primary, route, trouble, self.now);
                     if let Some(record) = record {
                         self.outbox.request(Request::Record(shard, record));
                     }

@@ -186,7 +186,7 @@ fn what_belongs_to_a_copy_that_is_just_being_made_leads_to_its_object() {
     assert!(!objects.is_settled(&web, 5, 1, copy(10)));
     objects.is_tried(&web);
     assert_eq!(objects.being_placed(1), []);
-    assert!(objects.turn(&web).is_some(), "it is looked at once more");
+    assert!(objects.turn(&web).is_some(), "it is checked once more");
     objects.is_tried(&web);
     // Its labels are not known yet.
     assert_eq!(found(&objects, 0), std::slice::from_ref(&web));

@@ -1,7 +1,7 @@
 //! What comes to no end and is no failure: what others overtake again and again, and what waits for others without news.
 //!
-//! Promises: what was overtaken is tried again at once a few times, and after that it counts as failed; what waits is looked
-//! at ever less often.
+//! Promises: what was overtaken is tried again at once a few times, and after that it counts as failed; what waits is checked
+//! ever less often.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::sides::Key;
 
 /// How often in a row something that was overtaken is tried again at once.
 const AT_ONCE: u32 = 5;
-/// For so long at most nobody looks at what waits.
+/// For so long at most nobody checks what waits.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// What something has come to.
@@ -75,7 +75,7 @@ mod tests {
 
     // A related copy with a finalizer of somebody else cost a pass a second.
     #[test]
-    fn what_waits_is_looked_at_ever_less_often() {
+    fn what_waits_is_checked_ever_less_often() {
         let (mut patience, export) = (Patience::default(), Key::Export);
         let waits: Vec<u64> = (0..7).map(|_| patience.waits(&export).as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 30, 30]);

@@ -169,7 +169,7 @@ fn a_shard_that_answers_nothing_keeps_no_other_one_waiting() {
 }
 
 #[test]
-fn an_object_that_waits_without_news_is_looked_at_ever_less_often() {
+fn an_object_that_waits_without_news_is_checked_ever_less_often() {
     let mut bench = Bench::publishing(&["https://a"]);
     bench.lists(Feed::Primaries(0, 0), &[shop("web", "c0")]);
     let mut waits = Vec::new();

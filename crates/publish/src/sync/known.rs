@@ -18,13 +18,16 @@ use crate::turn::Use;
 /// For so long a type is taken to be served as it was.
 const FRESH: Duration = Duration::from_secs(60);
 
+/// Whether something was tried. Whoever does that first holds it.
+type IsTried = Rc<Mutex<bool>>;
+
 /// See the module's doc. A side serves the same types in all workspaces that have them.
 #[derive(Default)]
 pub(crate) struct Known {
     types: RefCell<BTreeMap<(Side, TypeOf), (Instant, ServedResource)>>,
     paths: RefCell<BTreeMap<Box<str>, Box<str>>>,
     /// Namespaces in which something was to be created, and whether that was tried.
-    namespaces: RefCell<BTreeMap<(Side, ObjectName), Rc<Mutex<bool>>>>,
+    namespaces: RefCell<BTreeMap<(Side, ObjectName), IsTried>>,
     /// Related objects whose status cannot be written.
     statusless: RefCell<BTreeSet<Use>>,
 }
@@ -40,8 +43,8 @@ impl Known {
         self.paths.borrow_mut().insert(workspace.into(), path.into());
     }
 
-    /// Whether it was tried to create something in a namespace. Whoever does that first holds it.
-    pub(super) fn namespace(&self, side: Side, name: &ObjectName) -> Rc<Mutex<bool>> {
+    /// Whether it was tried to create something in a namespace.
+    pub(super) fn namespace(&self, side: Side, name: &ObjectName) -> IsTried {
         let mut namespaces = self.namespaces.borrow_mut();
         Rc::clone(namespaces.entry((side, name.clone())).or_default())
     }

@@ -306,7 +306,7 @@ impl Pass<'_> {
             .await;
         let written = written.and_then(|written| parsed::<Value>(&written));
         let written = written.map_err(|error| Stop::of_primary(self.primary.shard(), "returning the status", error))?;
-        // Of what the workspace's type does not keep, nothing has come: then that would be said, and looked at, for ever.
+        // Of what the workspace's type does not keep, nothing has come: then that would be said, and checked, for ever.
         if version_of(&written) != version_of(object) {
             self.record(
                 object,
