@@ -105,6 +105,7 @@ scenarios! {
         an_initializer_that_another_takes_off_meanwhile_stays_off
         twenty_workspaces_are_served_at_once_and_four_at_a_time
         a_workspace_costs_few_requests
+        a_workspace_that_waits_is_asked_for_what_it_lacks_alone
         an_agent_that_is_killed_halfway_is_finished_by_the_next
     ;
     statuses: targets_say_whether_they_can_be_served;

@@ -110,6 +110,7 @@ scenarios! {
         names_come_from_templates_or_the_old_form_and_stay
         filters_say_what_has_copies_and_nothing_about_its_end
         rules_change_what_is_copied_and_what_status_goes_back
+        a_status_that_kcp_does_not_keep_is_said_once
         paths_of_workspaces_are_known_where_that_is_asked_for
         metadata_that_is_not_the_consumers_is_not_copied
     ;

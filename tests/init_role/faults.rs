@@ -321,7 +321,7 @@ async fn what_a_waiting_workspace_has_is_created_once_and_looked_for_before_it_i
         found.count()
     };
     eventually("it is tried some times", SOON, async || {
-        let tries = count("get", "/logicalclusters/");
+        let tries = count("get", "/apis/late.example.com/v1");
         (tries >= 4).then_some(()).ok_or(tries)
     })
     .await;

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use crate::objects::{FACTS, has_facts};
 use crate::stage::Which;
 use crate::support::objects::{JSON_PATCH, code};
-use crate::support::story::{SOON, arrives};
+use crate::support::story::{SOON, arrives, crd};
 use crate::support::{AuditEvent, Objects, eventually, micros_of};
-use crate::world::{CORE, World, is_ready};
+use crate::world::{CORE, World, create, is_ready};
 
 /// Takes an initializer off, as another agent does that owns it: it reads, waits a moment, and tries again if that was wrong.
 async fn takes_off(at: &Objects, initializer: &str, pause: Duration) {
@@ -136,6 +136,39 @@ pub(crate) async fn a_workspace_costs_few_requests(which: Which) {
         .filter(|event| event.uri.contains("/logicalclusters/cluster/status"))
         .count();
     assert!(count <= 8 * runs, "{shown:#?}");
+}
+
+pub(crate) async fn a_workspace_that_waits_is_asked_for_what_it_lacks_alone(which: Which) {
+    let world = World::of(which).await;
+    let group = format!("{}.example.com", world.suffix);
+    let more = format!("---\napiVersion: {group}/v1\nkind: Widget\nmetadata: {{name: first}}\n");
+    world.serve("dev", &(FACTS.to_owned() + &more)).await;
+    let _agent = world.agent(&[]);
+    world.workspace("w", "dev").await;
+    world.waits("w").await;
+    let asked = |what: &str| {
+        let events = world.requests();
+        events
+            .iter()
+            .filter(|event| event.verb == "get" && event.uri.contains(what))
+            .count()
+    };
+    let group_path = format!("/apis/{group}/v1");
+    eventually("it is looked for what is lacking", SOON, async || {
+        let count = asked(&group_path);
+        (count > 4).then_some(()).ok_or(count)
+    })
+    .await;
+    // The template is read for what the target says of itself, too.
+    for (other, most) in [("/logicalclusters/cluster", 1), ("/inittemplates/dev", 2)] {
+        let count = asked(other);
+        assert!(count <= most, "{other}: {count}");
+    }
+    let inside = world.inside("w").await;
+    create(&inside, &crd(&group, "widgets", false)).await;
+    let inside = world.ready("w").await;
+    arrives(&inside, &format!("{group}/v1"), "widgets", "", "first").await;
+    has_facts(&world, &inside, "w").await;
 }
 
 pub(crate) async fn an_agent_that_is_killed_halfway_is_finished_by_the_next(which: Which) {

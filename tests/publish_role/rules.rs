@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::stage::Which;
-use crate::support::story::{SOON, gone};
+use crate::support::story::{SOON, becomes, crd, gone};
 use crate::support::{eventually, holds_throughout, unique_suffix};
 use crate::world::{A_WHILE, FINALIZER, World, create, place};
 
@@ -147,6 +147,68 @@ pub(crate) async fn rules_change_what_is_copied_and_what_status_goes_back(which:
             copy["spec"]["zone"] == "eu-west"
         })
         .await;
+}
+
+// It was written, and said in an Event, every five seconds.
+pub(crate) async fn a_status_that_kcp_does_not_keep_is_said_once(which: Which) {
+    let world = World::of(which).await;
+    let mut meters = crd(&world.group, "meters", true);
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let status = json!({"type": "object", "properties": {"ready": {"type": "integer"}}});
+    meters["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
+        json!({"type": "object", "properties": {"spec": any, "status": status}});
+    world.define_as(&meters).await;
+    let related = json!({"identifier": "secret", "origin": "kcp", "kind": "Secret",
+        "object": {"reference": {"path": "spec.secret"}}});
+    let note = json!([{"regex": {"path": "status.note", "replacement": "unknown there"}}]);
+    let more = json!({"mutation": {"status": note}, "related": [related]});
+    world.local.create(&world.published("meters", "Meter", &more)).await;
+    let _agent = world.agent(&[]);
+    world.exports(1, 3).await;
+    let consumer = world.consumer("a").await;
+    let meter = json!({"apiVersion": world.v1(), "kind": "Meter", "metadata": {"name": "m", "namespace": "shop"},
+        "spec": {"size": 1}});
+    create(&consumer.objects, &meter).await;
+    let of = format!("syncagent.kcp.io/remote-object-cluster={}", consumer.id);
+    let copy = eventually("its copy is there", SOON, async || {
+        world
+            .local
+            .list(&world.v1(), "meters", "", &of)
+            .await
+            .pop()
+            .ok_or("there is none")
+    })
+    .await;
+    let at = place(&copy);
+    world
+        .local
+        .patch_status(&world.v1(), "meters", &at.0, &at.1, &json!({"ready": 1}))
+        .await;
+    let at = [&world.v1(), "meters", "shop", "m"];
+    let shown = becomes(&consumer.objects, at, "has its status", |it| it["status"]["ready"] == 1).await;
+    assert_eq!(shown["status"], json!({"ready": 1}));
+    let writes = || {
+        let events = world.requests();
+        events.iter().filter(|event| event.uri.contains("/m/status")).count()
+    };
+    let said = async || {
+        let mut all = consumer.objects.list("v1", "events", "shop", "").await;
+        all.retain(|event| event["reason"] == "ObjectStatusSynced");
+        let versions = all.iter().map(|event| event["metadata"]["resourceVersion"].clone());
+        versions.collect::<Vec<_>>()
+    };
+    // What belongs to it may come without news: so it is checked once more.
+    let (before, mut now) = (writes(), said().await);
+    let last = eventually("its status is written again", SOON, async || {
+        let last = std::mem::replace(&mut now, said().await);
+        (writes() > before).then_some(last).ok_or("it is not")
+    })
+    .await;
+    holds_throughout("that is not said", A_WHILE, async || {
+        let now = said().await;
+        (now == last).then_some(()).ok_or(format!("{last:?} {now:?}"))
+    })
+    .await;
 }
 
 pub(crate) async fn paths_of_workspaces_are_known_where_that_is_asked_for(which: Which) {

@@ -15,6 +15,8 @@ pub(crate) struct Kind {
     pub(crate) namespaced: bool,
     /// Its status is a subresource.
     pub(crate) has_status: bool,
+    /// The fields of a status that are kept, if not all are.
+    pub(crate) status_fields: Option<Vec<String>>,
     /// Since when discovery lists it; and since when requests are answered, which is a little later.
     pub(crate) listed: Option<Instant>,
     pub(crate) served: Option<Instant>,
@@ -32,6 +34,7 @@ impl Kind {
             name: text(&spec["names"]["kind"]),
             namespaced: spec["scope"] == "Namespaced",
             has_status: has_status(spec),
+            status_fields: status_fields(&spec["versions"][0]["schema"]),
             listed: Some(listed),
             served: Some(served),
         }
@@ -50,6 +53,17 @@ impl Kind {
 pub(crate) fn has_status(spec: &Value) -> bool {
     let mut versions = spec["versions"].as_array().into_iter().flatten();
     versions.any(|version| version["subresources"]["status"].is_object())
+}
+
+/// The fields of a status that a schema names. `None` if it keeps others too.
+fn status_fields(schema: &Value) -> Option<Vec<String>> {
+    let schema = schema.get("openAPIV3Schema").unwrap_or(schema);
+    let status = &schema["properties"]["status"];
+    if status["x-kubernetes-preserve-unknown-fields"] == true {
+        return None;
+    }
+    let fields = status["properties"].as_object()?;
+    Some(fields.keys().cloned().collect())
 }
 
 const KCP: [&str; 2] = ["v1alpha1", "v1alpha2"];
@@ -135,6 +149,7 @@ pub(crate) fn always() -> Vec<Kind> {
         name: (*kind).to_owned(),
         namespaced: *namespaced,
         has_status: group.ends_with(".kcp.io"),
+        status_fields: None,
         listed: None,
         served: None,
     });

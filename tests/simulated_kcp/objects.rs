@@ -312,7 +312,10 @@ fn change(
             next["status"] = before["status"].clone();
         }
     } else {
-        let status = next["status"].take();
+        let mut status = next["status"].take();
+        if let (Some(kept), Some(all)) = (&kind.status_fields, status.as_object_mut()) {
+            all.retain(|field, _| kept.contains(field));
+        }
         next = before.clone();
         next["status"] = status;
     }

@@ -323,7 +323,7 @@ fn stopped(stop: Stop) -> (Verdict, String, &'static str) {
             trouble.advice,
         ),
         Stop::Unreachable(_, error) => (Verdict::Unknown, error.to_string(), ""),
-        Stop::Again => (Verdict::Unknown, "it has just changed".to_owned(), "check again"),
+        Stop::Again(_) => (Verdict::Unknown, "it has just changed".to_owned(), "check again"),
     }
 }
 

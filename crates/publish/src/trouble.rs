@@ -13,8 +13,8 @@ pub(crate) enum Stop {
     Fails(Box<Trouble>),
     /// A side did not answer.
     Unreachable(Side, Error),
-    /// Something has changed in between: again at once.
-    Again,
+    /// Something has changed in between: again at once. What is wrong if it does so all the time.
+    Again(Box<Trouble>),
 }
 
 /// What is wrong.
@@ -57,16 +57,30 @@ impl Stop {
         if error.is_unreachable() {
             return Self::Unreachable(side, error);
         }
-        if error.is_conflict() && !error.is_already_there() {
-            return Self::Again;
-        }
-        Self::Fails(Box::new(Trouble {
+        let trouble = Box::new(Trouble {
             doing,
             object: object.into(),
             words: error.to_string(),
             advice: advice(side, &error),
             is_refused: true,
             shared: error.is_unauthorized().then_some(credentials(side)),
+        });
+        if error.is_conflict() && !error.is_already_there() {
+            Self::Again(trouble)
+        } else {
+            Self::Fails(trouble)
+        }
+    }
+
+    /// Something has changed in between, or is known by now, so that all has to be read again.
+    pub(crate) fn again(doing: &'static str) -> Self {
+        Self::Again(Box::new(Trouble {
+            doing,
+            object: String::new(),
+            words: "it changes all the time".to_owned(),
+            advice: "see who else writes it",
+            is_refused: true,
+            shared: None,
         }))
     }
 

@@ -96,7 +96,7 @@ fn add_sections(page: &mut String, help: &Help, described: &[&str]) {
         if has_entries {
             *page += ".Bl -tag -width Ds\n";
             for entry in entries {
-                let _ = writeln!(page, ".It {}", flag(entry));
+                let _ = writeln!(page, ".It {}", term(entry));
                 add_text(page, &entry.text);
             }
             *page += ".El\n";
@@ -136,10 +136,13 @@ fn add_end(page: &mut String, section: &Section) {
     }
 }
 
-/// `Fl v , Fl \-v Ar NUMBER`
-fn flag(entry: &Entry) -> String {
+/// `Fl v , Fl \-v Ar NUMBER`, or `Cm check` for a command of the command.
+fn term(entry: &Entry) -> String {
     let name = |name: &&str| format!("Fl {}", escaped(&name[1..]));
     let names: Vec<String> = entry.names().iter().map(name).collect();
+    if names.is_empty() {
+        return format!("Cm {}", escaped(&entry.name));
+    }
     let value = entry.value().map(|value| format!(" Ar {}", escaped(value)));
     names.join(" , ") + &value.unwrap_or_default()
 }
@@ -176,6 +179,23 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commands_of_a_command_have_their_names() {
+        let all = super::super::read(|args| {
+            let help = match args {
+                ["help"] => "Usage: edge-syncer <command>\n\nCommands:\n  init        initialize\n",
+                ["init", "--help"] => {
+                    "Usage: edge-syncer init [flags]\n\nFlags:\n  -h, --help                  print this text\n\n\
+                     Commands:\n  check                       say whether it works\n"
+                }
+                _ => "",
+            };
+            help.to_owned()
+        });
+        let page = page(&all, "2026-11-24");
+        assert!(page.contains("\n.It Cm check\nsay whether it works\n"), "{page}");
+    }
 
     #[test]
     fn a_date_is_written_out() {

@@ -10,12 +10,15 @@ use tokio::time::Instant;
 
 use super::finished::{Finished, Past};
 use super::waits::{RETRIES, WAITS};
-use crate::fill::Made;
+use crate::fill::SoFar;
 use crate::kinds::InitTarget;
 use crate::sides::{Key, Side};
 
 /// How many workspaces of one type are worked on at once.
 const AT_ONCE: usize = 4;
+/// One in so many looks for what a workspace waits for does all of it again: what is missed of changes, as while templates
+/// cannot be watched, is seen after a minute.
+const WHOLE: u32 = 12;
 
 /// A workspace that is known.
 #[derive(Debug)]
@@ -40,8 +43,8 @@ struct Workspace {
     /// The edition of which it has got everything, and how often its initializer was put back since.
     complete: Option<u64>,
     returns: u32,
-    /// What is there while it waits for the rest, and the edition of that.
-    made: (u64, Rc<Made>),
+    /// How far it has come while it waits for the rest, and the edition of that.
+    so_far: (u64, Rc<SoFar>),
 }
 
 /// A workspace as it is shown.
@@ -297,13 +300,14 @@ impl Group {
         (workspace.complete == Some(edition)).then_some(workspace.shown.place)
     }
 
-    /// What is there already in a workspace whose turn it is.
-    pub(super) fn made(&mut self, key: &Key) -> Rc<Made> {
+    /// How far a workspace has come whose turn it is, and whether all of it is to be done again.
+    pub(super) fn so_far(&mut self, key: &Key) -> (Rc<SoFar>, bool) {
         let edition = self.edition;
-        let made = self.workspace(key).map(|workspace| &workspace.made);
-        made.filter(|(of, _)| *of == edition)
-            .map(|(_, made)| Rc::clone(made))
-            .unwrap_or_default()
+        let workspace = self.workspace(key).filter(|workspace| workspace.so_far.0 == edition);
+        workspace.map_or_else(Default::default, |workspace| {
+            let is_whole = workspace.waits.is_multiple_of(WHOLE);
+            (Rc::clone(&workspace.so_far.1), is_whole)
+        })
     }
 
     /// A workspace has got all of what was wanted when its turn began. True if that is still what is wanted.
@@ -316,13 +320,13 @@ impl Group {
         is_current
     }
 
-    /// A workspace has got some of what is wanted, and waits for the rest.
-    pub(super) fn has_some(&mut self, key: &Key, made: Made) {
+    /// A workspace has come so far, and waits for the rest.
+    pub(super) fn has_come(&mut self, key: &Key, so_far: Rc<SoFar>) {
         let Some(&Taken { edition, .. }) = self.taken.get(key) else {
             return;
         };
         if let Some(workspace) = self.workspace(key) {
-            workspace.made = (edition, Rc::new(made));
+            workspace.so_far = (edition, so_far);
         }
     }
 
@@ -414,7 +418,7 @@ impl Workspace {
             created: 0,
             complete: past.as_ref().map(|past| past.edition),
             returns: past.map_or(0, |past| past.returns.saturating_add(1)),
-            made: (0, Rc::default()),
+            so_far: (0, Rc::default()),
         }
     }
 
@@ -454,7 +458,7 @@ impl Workspace {
             Turn::Fails => {
                 self.failures = self.failures.saturating_add(1);
                 // Others may have taken away what was there.
-                self.made = (0, Rc::default());
+                self.so_far = (0, Rc::default());
                 Done::NotYet(RETRIES.after(self.failures).mul_f64(0.5 + jitter / 2.0))
             }
         }

@@ -350,21 +350,43 @@ fn what_is_put_back_again_and_again_is_taken_off_less_and_less_often() {
 #[test]
 fn what_a_workspace_that_waits_has_is_known_until_something_fails_or_changes() {
     let now = Instant::now();
-    let some = || Made::from([(7, "".into())]);
+    let some = || {
+        Rc::new(SoFar {
+            path: "root:a".to_owned(),
+            ..SoFar::default()
+        })
+    };
     for (turn, changes, expected) in [
         (Turn::Waits, false, some()),
-        (Turn::Fails, false, Made::new()),
-        (Turn::Waits, true, Made::new()),
+        (Turn::Fails, false, Rc::default()),
+        (Turn::Waits, true, Rc::default()),
     ] {
         let mut group = group(&["a"], now);
         group.next(now);
-        group.has_some(&key("a"), some());
+        group.has_come(&key("a"), some());
         group.ends(&key("a"), turn, now, 1.0);
         if changes {
             group.renews();
         }
         let later = now + 2 * SECOND;
         assert_eq!(group.next(later), Some(key("a")));
-        assert_eq!(*group.made(&key("a")), expected);
+        assert_eq!(group.so_far(&key("a")), (expected, false));
     }
+}
+
+#[test]
+fn who_waits_for_long_is_done_as_a_whole_now_and_then() {
+    let mut now = Instant::now();
+    let mut group = group(&["a"], now);
+    let mut wholes = Vec::new();
+    for look in 0..30 {
+        assert_eq!(group.next(now), Some(key("a")));
+        if group.so_far(&key("a")).1 {
+            wholes.push(look);
+        }
+        group.has_come(&key("a"), Rc::default());
+        group.ends(&key("a"), Turn::Waits, now, 1.0);
+        now = group.next_due().unwrap();
+    }
+    assert_eq!(wholes, [12, 24]);
 }

@@ -136,9 +136,10 @@ impl Agent {
             }
             Outcome::Complete(_) => (Turn::Again, None),
             Outcome::Gone => (Turn::Released(None), None),
-            Outcome::Waits(trouble, made) => {
-                group.has_some(key, made);
-                (Turn::Waits, Some(trouble))
+            Outcome::Waits(so_far) => {
+                let trouble = so_far.trouble.clone();
+                group.has_come(key, so_far);
+                (Turn::Waits, trouble)
             }
             Outcome::Fails(trouble) => (Turn::Fails, Some(trouble)),
             Outcome::Unreachable(side, error) => {
@@ -268,10 +269,12 @@ impl Role for Agent {
                 let request = if let Some(place) = group.place_to_release(&key) {
                     Request::Release(key, Rc::clone(initializer), place)
                 } else {
+                    let (so_far, is_whole) = group.so_far(&key);
                     let job = Job {
                         initializer: Rc::clone(initializer),
                         targets: Rc::clone(&group.targets),
-                        made: group.made(&key),
+                        so_far,
+                        is_whole,
                     };
                     Request::Fill(key, job)
                 };

@@ -377,7 +377,7 @@ impl History {
             if self.fails() {
                 return match self.random.u8(..3) {
                     0 => Outcome::Fails(trouble(Why::NoPath)),
-                    1 => Outcome::Waits(trouble(Why::NotServed), crate::fill::Made::new()),
+                    1 => Outcome::Waits(Rc::default()),
                     _ => Outcome::Unreachable(key.shard, Error::Unreachable("away".to_owned())),
                 };
             }

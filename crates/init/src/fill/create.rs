@@ -10,8 +10,8 @@ use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::mapping::Mapping;
-use super::{Made, Stop, Trouble, Why};
+use super::mapping::{Kind, Mapping};
+use super::{Lack, Made, SoFar, Stop, Trouble, Why};
 use crate::kcp::parsed;
 use crate::kinds::InitTarget;
 use crate::sides::Key;
@@ -37,7 +37,8 @@ pub(super) struct Creating<'a> {
 }
 
 /// An object that has to have a condition.
-struct Awaited {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Awaited {
     resource: ResourceType,
     name: ObjectName,
     condition: String,
@@ -70,10 +71,10 @@ impl<'a> Creating<'a> {
         target: &InitTarget,
         index: usize,
         objects: Vec<Object>,
-    ) -> Result<Option<Trouble>, Stop> {
+    ) -> Result<Option<(Trouble, Lack)>, Stop> {
         let mut awaited = Vec::new();
         for (place, object) in objects.into_iter().enumerate() {
-            let named = named(&object);
+            let (named, kind) = (named(&object), Kind::of(&object));
             let condition = condition(&object);
             let hash = hash_of(target, [index, place], &object);
             if condition.is_none() && self.made.contains_key(&hash) {
@@ -85,9 +86,9 @@ impl<'a> Creating<'a> {
                     Trouble::of_object(named.clone(), Why::Refused(error))
                 })
             };
-            let found = self.mapping.find(&object, &self.key.cluster, self.shard).await;
+            let found = self.mapping.find(&kind, &self.key.cluster, self.shard).await;
             let Some(resource) = found.map_err(refused)? else {
-                return Ok(Some(Trouble::of_object(named, Why::NotServed)));
+                return Ok(Some((Trouble::of_object(named, Why::NotServed), Lack::Kind(kind))));
             };
             let Some((name, body)) = self.request(&resource, object) else {
                 return Err(Stop::Fails(Trouble::of_object(named, Why::NoName)));
@@ -100,16 +101,39 @@ impl<'a> Creating<'a> {
                     object: named,
                 })),
                 // Between its definition and its being served, discovery may have it.
-                Err(error) if is_not_served(&error) => return Ok(Some(Trouble::of_object(named, Why::NotServed))),
+                Err(error) if is_not_served(&error) => {
+                    return Ok(Some((Trouble::of_object(named, Why::NotServed), Lack::Kind(kind))));
+                }
                 Err(error) => return Err(refused(error)),
             }
         }
         for object in awaited {
             if !self.is_ready(&object).await? {
-                return Ok(Some(Trouble::of_object(object.object, Why::NotReady(object.condition))));
+                let why = Why::NotReady(object.condition.clone());
+                return Ok(Some((
+                    Trouble::of_object(object.object.clone(), why),
+                    Lack::Ready(object),
+                )));
             }
         }
         Ok(None)
+    }
+
+    /// True if nothing has come of what a workspace was found to wait for.
+    pub(super) async fn still_lacks(&mut self, so_far: &SoFar) -> bool {
+        for lack in &so_far.lacks {
+            let is_there = match lack {
+                Lack::Kind(kind) => {
+                    let found = self.mapping.find(kind, &self.key.cluster, self.shard).await;
+                    !matches!(found, Ok(None))
+                }
+                Lack::Ready(object) => !matches!(self.is_ready(object).await, Ok(false)),
+            };
+            if is_there {
+                return false;
+            }
+        }
+        !so_far.lacks.is_empty()
     }
 
     /// The name and the body of a request that creates an object. A name that the server is to make is empty.

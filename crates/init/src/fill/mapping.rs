@@ -33,22 +33,42 @@ const KNOWN: [(&str, &str, &str, &str, bool); 15] = [
 ];
 const RBAC: &str = "rbac.authorization.k8s.io";
 
+/// What an object says of its type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    api_version: String,
+    name: String,
+}
+
+impl Kind {
+    pub(super) fn of(object: &Object) -> Self {
+        Self {
+            api_version: object.api_version().to_owned(),
+            name: object.kind().to_owned(),
+        }
+    }
+
+    fn parts(&self) -> (&str, &str) {
+        self.api_version.split_once('/').unwrap_or(("", &self.api_version))
+    }
+}
+
 /// What one workspace serves, as far as one run has asked.
 #[derive(Default)]
 pub(super) struct Mapping(BTreeMap<GroupVersion, Served>);
 
 impl Mapping {
-    /// The type of an object; `None` if the workspace does not serve it now.
+    /// The type with this kind; `None` if the workspace does not serve it now.
     pub(super) async fn find(
         &mut self,
-        object: &Object,
+        kind: &Kind,
         cluster: &str,
         shard: &Cluster,
     ) -> Result<Option<ResourceType>, Error> {
-        if let Some(known) = known(object) {
+        if let Some(known) = known(kind) {
             return Ok(Some(known));
         }
-        let (group, version) = parts(object);
+        let (group, version) = kind.parts();
         let asked = (group.to_owned(), version.to_owned());
         if !self.0.contains_key(&asked) {
             let served = discovery::discover_in(shard, cluster, &asked).await?;
@@ -57,19 +77,14 @@ impl Mapping {
         let Some(Served::Resources(resources)) = self.0.get(&asked) else {
             return Ok(None);
         };
-        let found = resources.values().find(|served| served.resource.kind == object.kind());
+        let found = resources.values().find(|served| served.resource.kind == kind.name);
         Ok(found.map(|served| served.resource.clone()))
     }
 }
 
-fn parts(object: &Object) -> (&str, &str) {
-    let whole = object.api_version();
-    whole.split_once('/').unwrap_or(("", whole))
-}
-
-fn known(object: &Object) -> Option<ResourceType> {
-    let of = parts(object);
-    let row = KNOWN.iter().find(|row| (row.0, row.1) == of && row.3 == object.kind());
+fn known(kind: &Kind) -> Option<ResourceType> {
+    let of = kind.parts();
+    let row = KNOWN.iter().find(|row| (row.0, row.1) == of && row.3 == kind.name);
     row.map(|&(group, version, resource, kind, namespaced)| {
         ResourceType::new([group, version, resource, kind], namespaced)
     })

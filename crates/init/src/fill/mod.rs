@@ -3,7 +3,8 @@
 //!
 //! Promises: what is there already is never changed; nothing is created after a failure; a source that has to wait keeps
 //! no other one waiting; a template is read once for each run; what is known of the kinds in one workspace is used for no
-//! other one; while a workspace waits, what is known to be there is not created again each time, but it is before it is let go.
+//! other one; while a workspace waits, no more is asked for than what it waits for, and what is known to be there is not
+//! created again each time, but it is before it is let go.
 
 mod create;
 mod mapping;
@@ -12,13 +13,13 @@ pub(crate) mod tell;
 mod trouble;
 
 use std::collections::BTreeMap;
-use std::mem;
 use std::rc::Rc;
 
 use driver::logger;
 use kube_lite::{Cluster, Content, Error, ObjectName};
 
-use self::create::Creating;
+use self::create::{Awaited, Creating};
+use self::mapping::Kind;
 pub(crate) use self::release::{Released, release};
 pub(crate) use self::trouble::{Trouble, Why};
 use crate::kcp::{self, LogicalCluster, parsed};
@@ -35,8 +36,32 @@ pub(crate) struct Job {
     pub(crate) initializer: Rc<str>,
     /// The targets that this stands for, in their order.
     pub(crate) targets: Rc<[Rc<InitTarget>]>,
-    /// What it has got of that.
-    pub(crate) made: Rc<Made>,
+    /// How far it has come.
+    pub(crate) so_far: Rc<SoFar>,
+    /// All of it is to be done, whether or not the workspace still lacks what it has lacked.
+    pub(crate) is_whole: bool,
+}
+
+/// How far a workspace has come that waits for something.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct SoFar {
+    /// Its path.
+    pub(crate) path: String,
+    /// What it has got.
+    pub(crate) made: Made,
+    /// What each source that has to wait waits for.
+    pub(crate) lacks: Vec<Lack>,
+    /// The first of that, for people.
+    pub(crate) trouble: Option<Trouble>,
+}
+
+/// What others make, and a source waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Lack {
+    /// A kind is not served.
+    Kind(Kind),
+    /// An object has not got its condition.
+    Ready(Awaited),
 }
 
 /// How far a workspace has come.
@@ -55,8 +80,8 @@ pub(crate) enum Outcome {
     Gone,
     /// All is there. The initializer stands at this place of its list.
     Complete(usize),
-    /// Something that others make is missing; this is there.
-    Waits(Trouble, Made),
+    /// Something that others make is missing.
+    Waits(Rc<SoFar>),
     /// Something has failed.
     Fails(Trouble),
     /// A side did not answer.
@@ -82,6 +107,14 @@ impl Stop {
 
 /// Creates what a workspace is to get, as far as that is possible now.
 pub(crate) async fn fill(job: &Job, key: &Key, shard: &Cluster, config: &Cluster) -> Filled {
+    let mut creating = Creating::new(key, shard, job.so_far.made.clone());
+    if !job.is_whole && creating.still_lacks(&job.so_far).await {
+        return Filled {
+            path: job.so_far.path.clone(),
+            created: 0,
+            outcome: Outcome::Waits(Rc::clone(&job.so_far)),
+        };
+    }
     let found = match find(key, shard).await {
         Ok(found) => found.and_then(|found| Some((found.waits_for(&job.initializer)?, found))),
         Err(error) => {
@@ -107,27 +140,26 @@ pub(crate) async fn fill(job: &Job, key: &Key, shard: &Cluster, config: &Cluster
         },
         config,
         templates: BTreeMap::new(),
-        creating: Creating::new(key, shard, Made::clone(&job.made)),
-        missing: None,
+        creating,
+        so_far: SoFar::default(),
     };
     let mut stopped = run.all(&job.targets).await;
-    if stopped.is_ok() && run.missing.is_none() && run.creating.has_skipped {
+    if stopped.is_ok() && run.so_far.lacks.is_empty() && run.creating.has_skipped {
         // What was there when it was looked for last may be gone by now.
         run.creating.forget();
         stopped = run.all(&job.targets).await;
     }
-    let (path, created, made) = (path.to_owned(), run.creating.created, mem::take(&mut run.creating.made));
-    match stopped {
-        Err(stop) => Filled::stopped(path, created, stop),
-        Ok(()) => Filled {
-            path,
-            created,
-            outcome: match run.missing {
-                None => Outcome::Complete(place),
-                Some(trouble) => Outcome::Waits(trouble, made),
-            },
-        },
-    }
+    let (path, created) = (path.to_owned(), run.creating.created);
+    let outcome = match stopped {
+        Err(stop) => return Filled::stopped(path, created, stop),
+        Ok(()) if run.so_far.lacks.is_empty() => Outcome::Complete(place),
+        Ok(()) => Outcome::Waits(Rc::new(SoFar {
+            path: path.clone(),
+            made: run.creating.made,
+            ..run.so_far
+        })),
+    };
+    Filled { path, created, outcome }
 }
 
 impl Filled {
@@ -157,8 +189,8 @@ struct Run<'a> {
     /// Those that were read, by their targets' workspace and their names.
     templates: BTreeMap<ObjectName, Option<InitTemplate>>,
     creating: Creating<'a>,
-    /// What the first source that has to wait waits for.
-    missing: Option<Trouble>,
+    /// What sources wait for.
+    so_far: SoFar,
 }
 
 impl Run<'_> {
@@ -193,8 +225,9 @@ impl Run<'_> {
             Stop::Fails(trouble) => Stop::Fails(trouble.at_source(target, index)),
             stop @ Stop::Unreachable(..) => stop,
         })?;
-        if let Some(trouble) = waits {
-            self.missing.get_or_insert(trouble.at_source(target, index));
+        if let Some((trouble, lack)) = waits {
+            self.so_far.trouble.get_or_insert(trouble.at_source(target, index));
+            self.so_far.lacks.push(lack);
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use driver::queue::{Class, Done};
 use super::border::{Answer, Request};
 use super::namespaces;
 use super::report::{self, Subject};
-use super::{AGAIN, Agent, LATER};
+use super::{AGAIN, Agent};
 use crate::publishing::Exported;
 use crate::route::Served;
 use crate::sides::{Key, Primary, Side};
@@ -19,7 +19,7 @@ impl Agent {
         match answer {
             Answer::Published(name, result) => self.is_published(&name, result),
             Answer::Exported(result) => self.is_exported(result),
-            Answer::Synced(primary, synced) => self.is_synced(primary, synced),
+            Answer::Synced(primary, synced) => self.is_synced(&primary, synced),
             Answer::Cleared(name, result) => self.is_cleared(&name, result),
             Answer::Recorded(Ok(())) => {}
             Answer::Recorded(Err(error)) => report::is_unrecorded(&error),
@@ -32,6 +32,7 @@ impl Agent {
         match result {
             Err(stop) => {
                 let subject = Subject::Published(Rc::clone(name));
+                let stop = self.bounded(&key, stop);
                 if let Stop::Fails(trouble) = &stop {
                     let uid = self.published.uid(name);
                     let record = self.report.published_fails(&subject, name, &uid, trouble, self.now);
@@ -40,6 +41,7 @@ impl Agent {
                 self.is_done(&key, of_stop(&stop));
             }
             Ok(served) => {
+                self.patience.ends(&key);
                 self.is_done(&key, Done::Finished);
                 let Some(resource) = resource else { return };
                 let schema = Rc::clone(&served.schema);
@@ -65,6 +67,7 @@ impl Agent {
     fn is_exported(&mut self, result: Result<Exported, Stop>) {
         match result {
             Ok(exported) => {
+                self.patience.ends(&Key::Export);
                 self.is_done(&Key::Export, Done::Finished);
                 let records = self
                     .report
@@ -74,6 +77,7 @@ impl Agent {
                 }
             }
             Err(stop) => {
+                let stop = self.bounded(&Key::Export, stop);
                 if let Stop::Fails(trouble) = &stop {
                     self.report.export_fails(&self.settings.export, trouble, self.now);
                 }
@@ -82,16 +86,16 @@ impl Agent {
         }
     }
 
-    fn is_synced(&mut self, primary: Primary, synced: Synced) {
+    fn is_synced(&mut self, primary: &Primary, synced: Synced) {
         let shard = primary.shard();
-        self.namespaces.is_placed(&primary);
+        self.namespaces.is_placed(primary);
         for route in self.running.ends(primary.route) {
             self.begin_route(route);
         }
-        self.objects.is_tried(&primary);
+        self.objects.is_tried(primary);
         // One that is gone by now has nothing.
-        if let Some(found) = synced.uses.filter(|_| self.objects.has(&primary)) {
-            self.uses.are(&primary, found);
+        if let Some(found) = synced.uses.filter(|_| self.objects.has(primary)) {
+            self.uses.are(primary, found);
         }
         for namespace in synced.left {
             self.has_left(namespace);
@@ -99,33 +103,38 @@ impl Agent {
         let route = self.published.route(primary.route);
         let has_related = route.is_some_and(|route| !route.resource.related.is_empty());
         if has_related && !synced.records.is_empty() {
-            self.objects.looks_again(&primary, self.now + AGAIN);
+            self.objects.looks_again(primary, self.now + AGAIN);
         }
-        let again = self.objects.again(&primary, self.now).filter(|_| synced.result.is_ok());
-        for record in synced.records {
+        let again = self.objects.again(primary, self.now).filter(|_| synced.result.is_ok());
+        for record in self.report.worth_writing(synced.records, self.now) {
             self.outbox.request(Request::Record(shard, record));
         }
+        let key = Key::Object(primary.clone());
         let done = match synced.result {
             Ok(settled) => {
-                self.report.object_works(&primary, self.now);
+                self.report.object_works(primary, self.now);
+                if !matches!(settled, Settled::Later) {
+                    self.patience.ends(&key);
+                }
                 match settled {
                     Settled::Done(state, copy) => {
-                        if self.objects.is_settled(&primary, state, synced.version, copy) {
+                        if self.objects.is_settled(primary, state, synced.version, copy) {
                             Done::Again
                         } else {
                             Done::Finished
                         }
                     }
-                    Settled::Later => Done::NotYet(LATER),
+                    Settled::Later => Done::NotYet(self.patience.waits(&key)),
                     Settled::Gone | Settled::Filtered | Settled::Waits => Done::Finished,
                 }
             }
             Err(stop) => {
-                self.objects.is_due(&primary);
+                self.objects.is_due(primary);
+                let stop = self.bounded(&key, stop);
                 if let Stop::Fails(trouble) = &stop
                     && let Some(route) = self.published.route(primary.route)
                 {
-                    let record = self.report.object_fails(&primary, route, trouble, self.now);
+                    let record = self.report.object_fails(primary, route, trouble, self.now);
                     if let Some(record) = record {
                         self.outbox.request(Request::Record(shard, record));
                     }
@@ -133,27 +142,37 @@ impl Agent {
                 of_stop(&stop)
             }
         };
-        let key = Key::Object(primary);
         self.is_done(&key, done);
         if let Some(again) = again {
             self.queue.add_after(key, Class::Normal, again, self.now);
         }
     }
 
+    /// Why the work on a key has ended: what others overtake again and again has failed.
+    fn bounded(&mut self, key: &Key, stop: Stop) -> Stop {
+        match stop {
+            Stop::Again(trouble) if !self.patience.is_overtaken(key) => Stop::Fails(trouble),
+            other => other,
+        }
+    }
+
     fn is_cleared(&mut self, name: &Rc<str>, result: Result<Cleared, Stop>) {
+        let key = Key::Namespace(Rc::clone(name));
         let result = result.map(|cleared| {
             namespaces::report(name, &cleared);
             self.namespaces.is_cleared(name, &cleared)
         });
         let done = match result {
-            Ok(None) => Done::Finished,
-            Ok(Some(later)) => Done::NotYet(later),
+            Ok(later) => {
+                self.patience.ends(&key);
+                later.map_or(Done::Finished, Done::NotYet)
+            }
             Err(stop) => {
                 self.namespaces.is_not_cleared();
-                of_stop(&stop)
+                of_stop(&self.bounded(&key, stop))
             }
         };
-        self.is_done(&Key::Namespace(Rc::clone(name)), done);
+        self.is_done(&key, done);
     }
 }
 
@@ -162,6 +181,6 @@ fn of_stop(stop: &Stop) -> Done<Side> {
     match stop {
         Stop::Fails(_) => Done::Retry(None),
         Stop::Unreachable(side, _) => Done::Unreachable(*side),
-        Stop::Again => Done::Again,
+        Stop::Again(_) => Done::Again,
     }
 }

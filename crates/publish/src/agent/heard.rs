@@ -227,8 +227,7 @@ impl Agent {
     fn primary_is_gone(&mut self, primary: &Primary) {
         self.objects.is_gone(primary);
         self.uses.are_over(primary);
-        self.queue
-            .remove_where(|key| matches!(key, Key::Object(other) if other == primary));
+        self.forget(|key| matches!(key, Key::Object(other) if other == primary));
         self.report.is_over(&Subject::Object(primary.clone()), self.now);
     }
 
@@ -307,6 +306,8 @@ impl Agent {
         let (Some(known), Ok(meta)) = (self.published.route(route), <Meta>::parse_at(workspaces, object)) else {
             return;
         };
+        // What belongs to an object may be seen before its copy is.
+        let mut unseen = Vec::new();
         let due = match watched::leads_to(known, rule, &meta, object) {
             LeadsTo::Nobody => return,
             LeadsTo::Meant(namespace) => {
@@ -315,22 +316,26 @@ impl Agent {
             }
             LeadsTo::Owners(names) => {
                 let at = |of: &ResourceType| if of.namespaced { &*meta.namespace } else { "" };
-                let of = |name: String| {
+                let mut of = |name: String| {
                     if shard.is_some() {
                         let namespace = at(known.remote());
                         Some(ObjectName::in_workspace(&meta.workspace, namespace, &name))
                     } else {
-                        self.objects.whose(route, &ObjectName::new(at(known.local()), &name))
+                        let of = self.objects.whose(route, &ObjectName::new(at(known.local()), &name));
+                        if of.is_none() {
+                            unseen = self.objects.being_placed(route);
+                        }
+                        of
                     }
                 };
-                let names: Vec<ObjectName> = names.into_iter().filter_map(of).collect();
+                let names: Vec<ObjectName> = names.into_iter().filter_map(&mut of).collect();
                 names
                     .iter()
                     .filter_map(|name| self.objects.primary(route, name))
                     .collect()
             }
         };
-        for primary in due {
+        for primary in due.into_iter().chain(unseen) {
             self.objects.is_due(&primary);
             self.is_next(primary, None);
         }

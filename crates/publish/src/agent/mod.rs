@@ -15,6 +15,7 @@ mod heard;
 mod metrics;
 mod namespaces;
 mod objects;
+mod patience;
 mod published;
 mod report;
 mod role;
@@ -41,6 +42,7 @@ pub(crate) use self::border::{Answer, Feed, Request};
 pub(crate) use self::metrics::render_standby;
 use self::namespaces::Namespaces;
 use self::objects::Objects;
+use self::patience::Patience;
 use self::published::Published;
 use self::report::{Report, Subject};
 use self::running::Running;
@@ -112,6 +114,7 @@ pub(crate) struct Agent {
     running: Running,
     uses: Uses,
     namespaces: Namespaces,
+    patience: Patience,
     queue: Queue<Key>,
     /// How much is done at once, in each workspace and at each shard.
     at_once: BTreeMap<Option<u32>, usize>,
@@ -139,6 +142,7 @@ impl Agent {
             running: Running::default(),
             uses: Uses::default(),
             namespaces: Namespaces::default(),
+            patience: Patience::default(),
             queue: Queue::new(CAPACITY),
             at_once: BTreeMap::new(),
             at_shards: BTreeMap::new(),
@@ -262,10 +266,16 @@ impl Agent {
             self.uses.are_over(&primary);
             self.report.is_over(&Subject::Object(primary), self.now);
         }
-        self.queue.remove_where(|key| match key {
+        self.forget(|key| match key {
             Key::Object(primary) => which(primary.route, primary.shard(), primary.workspace),
             Key::Published(_) | Key::Export | Key::Namespace(_) => false,
         });
+    }
+
+    /// What this is true of is there no longer.
+    fn forget(&mut self, which: impl Fn(&Key) -> bool) {
+        self.queue.remove_where(&which);
+        self.patience.forget(which);
     }
 
     /// An object is to have its turn.
@@ -292,7 +302,7 @@ impl Agent {
         if let Key::Object(primary) = key
             && !self.objects.has(primary)
         {
-            self.queue.remove_where(|other| other == key);
+            self.forget(|other| other == key);
         }
     }
 

@@ -19,8 +19,10 @@ struct Known {
     primary: Option<Shown>,
     /// Its copy, if there is one.
     copy: Option<Copied>,
-    /// By which rules it is meant, by the labels of the copy.
-    meant: Meant,
+    /// By which rules it is meant, by the labels of the copy, once that was heard of.
+    meant: Option<Meant>,
+    /// It is its turn.
+    is_taken: bool,
     /// The list of copies that is being read has named that.
     is_copy_listed: bool,
     /// Its copy was said to be gone since its turn began: the pass that is under way may end with one that lost its marks.
@@ -159,8 +161,9 @@ impl Objects {
         Some(primary(route, name, shown))
     }
 
-    /// All primaries that a rule by selector means: by their own labels those of a workspace, or by the labels of copies.
-    /// Only those that are in this namespace, or their copies, if one is given.
+    /// All primaries that a rule by selector means: by their own labels those of a workspace, or by the labels of copies,
+    /// those with one of which nothing was heard yet included. Only those that are in this namespace, or their copies, if one
+    /// is given.
     pub(super) fn meant(
         &self,
         route: u32,
@@ -171,12 +174,25 @@ impl Objects {
         let all = self.0.iter().filter_map(|((other, name), known)| {
             let shown = known.primary.as_ref().filter(|_| *other == route)?;
             let (meant, at) = match workspace {
-                Some(_) => (shown.meant, Some(name)),
+                Some(_) => (Some(shown.meant), Some(name)),
                 None => (known.meant, known.copy.as_ref().map(|copy| &copy.name)),
             };
             let is_here = workspace.is_none_or(|workspace| name.workspace() == workspace)
-                && namespace.is_none_or(|namespace| at.is_some_and(|at| at.namespace() == namespace));
-            (is_here && is_meant(meant, rule)).then(|| primary(route, name, shown))
+                && namespace.is_none_or(|namespace| at.is_none_or(|at| at.namespace() == namespace));
+            let is_it = match meant {
+                Some(meant) => at.is_some() && is_meant(meant, rule),
+                None => at.is_some() || known.is_being_placed(),
+            };
+            (is_here && is_it).then(|| primary(route, name, shown))
+        });
+        all.collect()
+    }
+
+    /// The primaries whose copies may just be created.
+    pub(super) fn being_placed(&self, route: u32) -> Vec<Primary> {
+        let all = self.0.iter().filter_map(|((other, name), known)| {
+            let shown = known.primary.as_ref().filter(|_| *other == route)?;
+            known.is_being_placed().then(|| primary(route, name, shown))
         });
         all.collect()
     }
@@ -190,7 +206,7 @@ impl Objects {
     pub(super) fn copy_is_there(&mut self, route: u32, of: &ObjectName, copy: Copied, meant: Meant) -> Option<Primary> {
         let version = copy.version;
         let known = self.0.entry((route, of.clone())).or_default();
-        (known.copy, known.meant, known.is_copy_listed) = (Some(copy), meant, true);
+        (known.copy, known.meant, known.is_copy_listed) = (Some(copy), Some(meant), true);
         known.is_copy_lost = false;
         if known.settled.is_some_and(|settled| settled.copy == version) {
             return None;
@@ -202,7 +218,8 @@ impl Objects {
     pub(super) fn copy_is_gone(&mut self, route: u32, of: &ObjectName) -> Option<Primary> {
         let key = (route, of.clone());
         let known = self.0.get_mut(&key)?;
-        (known.copy, known.settled, known.is_copy_lost) = (None, None, true);
+        (known.copy, known.meant) = (None, None);
+        (known.settled, known.is_copy_lost) = (None, true);
         if known.primary.is_none() {
             self.0.remove(&key);
             return None;
@@ -260,6 +277,7 @@ impl Objects {
         if !is_forced && known.is_in_sync() {
             return None;
         }
+        known.is_taken = true;
         Some(Turn {
             copy: known.copy.clone(),
             state: known.state,
@@ -275,7 +293,9 @@ impl Objects {
 
     /// It had its turn.
     pub(super) fn is_tried(&mut self, primary: &Primary) {
-        if let Some(shown) = self.known(primary).and_then(|known| known.primary.as_mut()) {
+        let Some(known) = self.known(primary) else { return };
+        known.is_taken = false;
+        if let Some(shown) = &mut known.primary {
             shown.is_tried = true;
         }
     }
@@ -373,6 +393,11 @@ impl Known {
         // A version that is no number says nothing.
         let is_known = settled.primary != 0 && settled.copy != 0;
         is_known && settled.primary == shown.version && settled.copy == copy.version
+    }
+
+    /// Its copy may just be created.
+    fn is_being_placed(&self) -> bool {
+        self.is_taken && self.copy.is_none()
     }
 
     fn turns_due(&mut self, route: u32, name: &ObjectName) -> Option<Primary> {

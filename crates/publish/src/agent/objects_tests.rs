@@ -170,6 +170,31 @@ fn those_that_a_rule_means_are_found_by_the_labels_of_either_side() {
     );
 }
 
+// A Secret that an operator makes for a copy was heard of before the copy, and waited for the next look, five seconds later.
+#[test]
+fn what_belongs_to_a_copy_that_is_just_being_made_leads_to_its_object() {
+    let mut objects = Objects::default();
+    let web = primary("web", 0);
+    objects.is_there(&web, seen(0));
+    let found = |objects: &Objects, rule| objects.meant(1, rule, None, Some("c1"));
+    assert_eq!((objects.being_placed(1), found(&objects, 0)), (vec![], vec![]));
+    assert!(objects.turn(&web).is_some());
+    assert_eq!(objects.being_placed(1), std::slice::from_ref(&web));
+    assert_eq!(found(&objects, 0), std::slice::from_ref(&web));
+    assert_eq!(objects.being_placed(2), []);
+    objects.is_due(&web);
+    assert!(!objects.is_settled(&web, 5, 1, copy(10)));
+    objects.is_tried(&web);
+    assert_eq!(objects.being_placed(1), []);
+    assert!(objects.turn(&web).is_some(), "it is checked once more");
+    objects.is_tried(&web);
+    // Its labels are not known yet.
+    assert_eq!(found(&objects, 0), std::slice::from_ref(&web));
+    assert_eq!(objects.meant(1, 0, None, Some("c2")), []);
+    assert_eq!(objects.copy_is_there(1, &web.name, copy(10), 0b10), None);
+    assert_eq!((found(&objects, 0), found(&objects, 1)), (vec![], vec![web]));
+}
+
 #[test]
 fn only_what_is_due_is_asked_for_and_from_where_it_stopped() {
     let mut objects = Objects::default();

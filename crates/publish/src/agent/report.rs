@@ -48,6 +48,40 @@ pub(super) struct Report {
     failures: Failures<Subject>,
     passes: u64,
     is_bound: Option<bool>,
+    accepted: Accepted,
+}
+
+/// How many Events say that an object was accepted which is placed at once.
+struct Accepted {
+    left: u32,
+    since: Option<Instant>,
+}
+
+/// So many at once, and one more in each such time.
+const ACCEPTED: u32 = 25;
+const ANOTHER: Duration = Duration::from_secs(1);
+
+impl Default for Accepted {
+    fn default() -> Self {
+        Self {
+            left: ACCEPTED,
+            since: None,
+        }
+    }
+}
+
+impl Accepted {
+    /// True if one more may be written.
+    fn take(&mut self, now: Instant) -> bool {
+        let since = *self.since.get_or_insert(now);
+        let more = u32::try_from((now - since).as_secs() / ANOTHER.as_secs()).unwrap_or(ACCEPTED);
+        if more > 0 {
+            (self.left, self.since) = (self.left.saturating_add(more).min(ACCEPTED), Some(now));
+        }
+        let may = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        may
+    }
 }
 
 /// For so long a type may be not served yet before that is worth a line.
@@ -268,6 +302,16 @@ impl Report {
         })
     }
 
+    /// What is to be written down of what has happened to an object. Of many that are placed at once after they were
+    /// accepted, the Events that say so are enough.
+    pub(super) fn worth_writing(&mut self, mut records: Vec<Record>, now: Instant) -> Vec<Record> {
+        let has = |reason| records.iter().any(|record: &Record| record.reason == reason);
+        if has("ObjectAccepted") && has("ObjectPlaced") && !self.accepted.take(now) {
+            records.retain(|record| record.reason != "ObjectAccepted");
+        }
+        records
+    }
+
     /// An object works.
     pub(super) fn object_works(&mut self, primary: &Primary, now: Instant) {
         let subject = Subject::Object(primary.clone());
@@ -367,4 +411,39 @@ fn advice(feed: Feed, error: &Error, place: &Place) -> String {
         _ => return driver::advice::advice(error, place).into_owned(),
     };
     words.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_objects_that_are_placed_at_once_few_events_say_that_they_were_accepted() {
+        let mut report = Report::default();
+        let mut now = Instant::now();
+        let record = |reason| Record {
+            object: ObjectName::new("shop", "web"),
+            type_of: ["v1".to_owned(), "Shop".to_owned()],
+            uid: "u".to_owned(),
+            is_warning: false,
+            reason,
+            message: String::new(),
+            reporter: "syncagent-sync",
+        };
+        let mut written = |reasons: &[&'static str], now| {
+            let records = reasons.iter().map(|reason| record(reason)).collect();
+            report.worth_writing(records, now).len()
+        };
+        let both = ["ObjectAccepted", "ObjectPlaced"];
+        let counts: Vec<usize> = (0..27).map(|_| written(&both, now)).collect();
+        assert_eq!(counts, [vec![2; 25], vec![1; 2]].concat());
+        // One that is accepted and not placed says so in any case.
+        assert_eq!(written(&both[..1], now), 1);
+        now += 2 * ANOTHER;
+        let counts: Vec<usize> = (0..3).map(|_| written(&both, now)).collect();
+        assert_eq!(counts, [2, 2, 1]);
+        now += 100 * ANOTHER;
+        let counts: usize = (0..30).map(|_| written(&both, now)).sum();
+        assert_eq!(counts, 30 + 25);
+    }
 }

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use driver::source::{Covers, SourceEvent, SourceId, Versions};
 use driver::{Course, Effect, Event, Role};
@@ -6,6 +8,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::route::Served;
+use crate::sync::{Settled, Synced};
+use crate::trouble::Stop;
 
 /// An agent, what it reads, and what it wants done.
 struct Bench {
@@ -115,6 +119,24 @@ impl Bench {
         self.source(feed, SourceEvent::Complete(VERSIONS));
     }
 
+    /// What has come of the one object that is to be synced.
+    fn comes_to(&mut self, result: Result<Settled, Stop>) {
+        let requests = std::mem::take(&mut self.requests);
+        let mut primaries = requests.into_iter().filter_map(|request| match request {
+            Request::Sync(primary, _) => Some(primary),
+            _ => None,
+        });
+        let primary = primaries.next().expect("it is to be synced");
+        let synced = Synced {
+            result,
+            records: Vec::new(),
+            uses: None,
+            left: BTreeSet::new(),
+            version: 1,
+        };
+        self.handle(Event::Answer(Answer::Synced(primary, synced)));
+    }
+
     /// How many objects are to be synced since the last call.
     fn syncing(&mut self) -> usize {
         let requests = std::mem::take(&mut self.requests);
@@ -144,6 +166,36 @@ fn a_shard_that_answers_nothing_keeps_no_other_one_waiting() {
     assert!(hung < AT_ONCE, "{hung}");
     bench.lists(Feed::Primaries(0, 0), &[shop("web", "c0")]);
     assert_eq!(bench.syncing(), 1);
+}
+
+#[test]
+fn an_object_that_waits_without_news_is_checked_ever_less_often() {
+    let mut bench = Bench::publishing(&["https://a"]);
+    bench.lists(Feed::Primaries(0, 0), &[shop("web", "c0")]);
+    let mut waits = Vec::new();
+    for _ in 0..7 {
+        bench.comes_to(Ok(Settled::Later));
+        let due = bench.agent.queue.next_due().expect("it has its turn");
+        waits.push((due - bench.now).as_secs());
+        bench.now = due;
+        bench.handle(Event::Due);
+    }
+    assert_eq!(waits, [1, 2, 4, 8, 16, 30, 30]);
+}
+
+#[test]
+fn a_conflict_that_does_not_end_counts_as_a_failure() {
+    let mut bench = Bench::publishing(&["https://a"]);
+    bench.lists(Feed::Primaries(0, 0), &[shop("web", "c0")]);
+    for _ in 0..5 {
+        bench.comes_to(Err(Stop::again("updating the copy")));
+        assert_eq!(bench.agent.report.failing(), 0);
+    }
+    bench.comes_to(Err(Stop::again("updating the copy")));
+    assert_eq!((bench.agent.report.failing(), bench.syncing()), (1, 0));
+    // It is tried again later.
+    let due = bench.agent.queue.next_due().expect("it has its turn");
+    assert!(due > bench.now);
 }
 
 #[test]

@@ -22,7 +22,7 @@ impl Pass<'_> {
             "Object deletion has been started and is in progress.",
         );
         // It may be gone already.
-        Err(Stop::Again)
+        Err(Stop::again("deleting the copy"))
     }
 
     /// The finalizer goes, as long as the object is as it was read.

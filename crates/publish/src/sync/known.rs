@@ -1,5 +1,5 @@
-//! What was read of servers and hardly ever changes: which types they serve, and the paths of workspaces. It need not be
-//! read at each pass.
+//! What was read of servers and hardly ever changes: which types they serve, which namespaces are there, and the paths of
+//! workspaces. It need not be read at each pass.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +7,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use kube_lite::discovery::{Served, ServedResource, discover, discover_in};
-use kube_lite::{Cluster, Error};
+use kube_lite::{Cluster, Error, ObjectName};
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::kinds::TypeOf;
@@ -17,11 +18,16 @@ use crate::turn::Use;
 /// For so long a type is taken to be served as it was.
 const FRESH: Duration = Duration::from_secs(60);
 
+/// Whether something was tried. Whoever does that first holds it.
+type IsTried = Rc<Mutex<bool>>;
+
 /// See the module's doc. A side serves the same types in all workspaces that have them.
 #[derive(Default)]
 pub(crate) struct Known {
     types: RefCell<BTreeMap<(Side, TypeOf), (Instant, ServedResource)>>,
     paths: RefCell<BTreeMap<Box<str>, Box<str>>>,
+    /// Namespaces in which something was to be created, and whether that was tried.
+    namespaces: RefCell<BTreeMap<(Side, ObjectName), IsTried>>,
     /// Related objects whose status cannot be written.
     statusless: RefCell<BTreeSet<Use>>,
 }
@@ -35,6 +41,12 @@ impl Known {
     /// This is the path of a workspace.
     pub(super) fn is_path(&self, workspace: &str, path: &str) {
         self.paths.borrow_mut().insert(workspace.into(), path.into());
+    }
+
+    /// Whether it was tried to create something in a namespace.
+    pub(super) fn namespace(&self, side: Side, name: &ObjectName) -> IsTried {
+        let mut namespaces = self.namespaces.borrow_mut();
+        Rc::clone(namespaces.entry((side, name.clone())).or_default())
     }
 
     /// The status of this object cannot be written. True if that is news.

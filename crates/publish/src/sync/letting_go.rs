@@ -145,7 +145,7 @@ impl Pass<'_> {
             // Whether others have it too is known at the next turn.
             found.all.extend(&own.known);
             self.uses.replace(Some(found));
-            return Err(Stop::Again);
+            return Err(Stop::again("letting go what does not belong to the object any more"));
         }
         let mut rest = FoundUses::default();
         for (one, ends, pair) in left {
@@ -214,7 +214,7 @@ impl Pass<'_> {
         }));
         if !is_known {
             // Whether others have it too is known at the next turn.
-            return Err(Stop::Again);
+            return Err(Stop::again("cleaning up related objects"));
         }
         if !own.are_all_known {
             return Ok(false);

@@ -12,6 +12,7 @@
 
 mod clearing;
 mod course;
+mod creating;
 mod deletion;
 mod known;
 mod letting_go;
@@ -28,7 +29,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use kube_lite::{Cluster, Content, Error, NewStatus, ObjectName, OnlyWith, ResourceType};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub(crate) use self::clearing::{Cleared, clear};
 pub(crate) use self::known::Known;
@@ -38,7 +39,7 @@ use self::state::States;
 use crate::apply::{self, WRITER};
 use crate::copy::{self, Marks, Terms};
 use crate::kcp::{self, parsed};
-use crate::keys::{AGENT_NAME, ObjectKey};
+use crate::keys::ObjectKey;
 use crate::lifecycle::{self, Propagation};
 use crate::route::Route;
 use crate::sides::{Primary, Side};
@@ -303,12 +304,16 @@ impl Pass<'_> {
             .shard
             .replace_status(self.route.remote(), &self.primary.name, only, &new)
             .await;
-        written.map_err(|error| Stop::of_primary(self.primary.shard(), "returning the status", error))?;
-        self.record(
-            object,
-            "ObjectStatusSynced",
-            "The current object status has been synchronized.",
-        );
+        let written = written.and_then(|written| parsed::<Value>(&written));
+        let written = written.map_err(|error| Stop::of_primary(self.primary.shard(), "returning the status", error))?;
+        // Of what the workspace's type does not keep, nothing has come: then that would be said, and checked, for ever.
+        if version_of(&written) != version_of(object) {
+            self.record(
+                object,
+                "ObjectStatusSynced",
+                "The current object status has been synchronized.",
+            );
+        }
         Ok(())
     }
 
@@ -357,32 +362,6 @@ impl Pass<'_> {
             message: message.to_owned(),
             reporter: "syncagent-sync",
         });
-    }
-}
-
-/// Creates an object, and its namespace if that is missing. Gives its metadata. On the service cluster, the namespace has
-/// the label of the agent that has made it; in workspaces nobody has to know about that.
-async fn create(
-    (server, agent): (&Cluster, Option<&str>),
-    resource: &ResourceType,
-    name: &ObjectName,
-    object: &Value,
-) -> Result<Bytes, Error> {
-    let body = Bytes::from(object.to_string());
-    match server.create(resource, name, body.clone()).await {
-        Err(error) if error.missing_namespace().is_some() => {}
-        other => return other,
-    }
-    let mut namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name.namespace()}});
-    if let Some(agent) = agent {
-        namespace["metadata"]["labels"] = json!({ AGENT_NAME: agent });
-    }
-    let of_namespace = ObjectName::in_workspace(name.workspace(), "", name.namespace());
-    let namespaces = ResourceType::namespaces();
-    let made = server.create(&namespaces, &of_namespace, namespace.to_string().into());
-    match made.await {
-        Err(error) if !error.is_already_there() => Err(error),
-        _ => server.create(resource, name, body).await,
     }
 }
 

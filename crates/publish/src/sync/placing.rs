@@ -4,7 +4,7 @@ use kube_lite::{Content, Error, ObjectName};
 use serde_json::Value;
 
 use super::state::States;
-use super::{Pass, Settled, copied, create, hash_of, unread};
+use super::{Pass, Settled, copied, hash_of, unread};
 use crate::copy;
 use crate::kcp::parsed;
 use crate::kinds::Scope;
@@ -60,8 +60,8 @@ impl Pass<'_> {
     /// Creates the copy. `None` if something else has its name.
     async fn create(&self, at: &ObjectName, copy: &Value) -> Result<Option<Value>, Stop> {
         let stop = |error| Stop::of(Side::Service, "creating the copy", format!("{at:?}"), error);
-        let service = (&**self.service, Some(&*self.job.agent));
-        match create(service, self.route.local(), at, copy).await {
+        let service = (Side::Service, &**self.service);
+        match self.create_at(service, self.route.local(), at, copy).await {
             Ok(created) => parsed(&created).map(Some).map_err(stop),
             Err(error) if error.is_already_there() => Ok(None),
             Err(error) => Err(stop(error)),
@@ -85,7 +85,7 @@ impl Pass<'_> {
         let local = self.route.local();
         let found = match self.service.get(local, at, Content::Full).await {
             Ok(found) => parsed::<Value>(&found).map_err(unread)?,
-            Err(error) if error.proves_absent(&at.name) => return Err(Stop::Again),
+            Err(error) if error.proves_absent(&at.name) => return Err(Stop::again("creating the copy")),
             Err(error) => return Err(unread(error)),
         };
         match lifecycle::adoption(&found, &self.key, &self.job.agent) {

@@ -11,8 +11,8 @@ use driver::events::Record;
 use kube_lite::ObjectName;
 use serde_json::{Value, json};
 
+use super::Pass;
 use super::locating::{CORRECT, End, Located, Pair, used};
-use super::{Pass, create};
 use crate::copy::{self, Marks, Terms};
 use crate::kcp::parsed;
 use crate::keys::RELATED_PREFIX;
@@ -145,10 +145,10 @@ impl Pass<'_> {
         from: &ObjectName,
     ) -> Result<Value, Stop> {
         let mut planned = self.planned(source, there, to);
-        let agent = (there.side == Side::Service).then_some(&*self.job.agent);
-        let created = create((there.server, agent), &there.served.resource, to, &planned).await;
+        let server = (there.side, &**there.server);
+        let created = self.create_at(server, &there.served.resource, to, &planned).await;
         let created = match created.and_then(|created| parsed::<Value>(&created)) {
-            Err(error) if error.is_already_there() => return Err(Stop::Again),
+            Err(error) if error.is_already_there() => return Err(Stop::again("creating a related object")),
             other => other.map_err(|error| there.stop("creating a related object", to, error))?,
         };
         for key in ["uid", "resourceVersion"] {

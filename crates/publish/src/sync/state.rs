@@ -108,7 +108,7 @@ impl<'p, 'a> States<'p, 'a> {
         };
         match written {
             Ok(_) => Ok(()),
-            Err(error) if error.is_already_there() => Err(Stop::Again),
+            Err(error) if error.is_already_there() => Err(Stop::again(WRITING)),
             Err(error) => Err(self.stop(WRITING, error)),
         }
     }
