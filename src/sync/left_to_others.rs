@@ -21,9 +21,14 @@ use crate::side::Side;
 /// What a Secret is for, and so no value of it: an apply without it would fill a Secret of any type.
 const SECRET_TYPE: [&str; 1] = ["f:type"];
 
-/// Where most types that are scaled have how many pods there are to be. Of an object that was scaled from a default, a server
-/// names nobody.
-const REPLICAS: [&str; 2] = ["f:spec", "f:replicas"];
+/// What may be left to the copy's side.
+#[derive(Default)]
+pub(super) struct Theirs {
+    /// What somebody has set.
+    pub(super) set: Vec<Path>,
+    /// Numbers of a custom type that nobody is named for: of an object that was scaled from a default, a server names nobody.
+    pub(super) unnamed: Vec<Path>,
+}
 
 /// What is applied to a copy; `None` if it is all that the origin has.
 pub(super) async fn without_it(
@@ -46,8 +51,8 @@ pub(super) async fn without_it(
     }
     let wanted = without.as_ref().unwrap_or(desired);
     let theirs = set_by_others(&copy, job, wanted, job.policy.reverts(job.selection));
-    let paths = theirs.map_err(failed(Side::of(copies), "reading"))?;
-    let without_theirs = without_unset(origins, job, wanted, paths).await?;
+    let theirs = theirs.map_err(failed(Side::of(copies), "reading"))?;
+    let without_theirs = without_unset(origins, job, wanted, theirs).await?;
     Ok(without_theirs.or(without))
 }
 
@@ -56,8 +61,13 @@ pub(super) async fn without_unset(
     origins: &Cluster,
     job: &Job,
     wanted: &Desired,
-    mut paths: Vec<Path>,
+    theirs: Theirs,
 ) -> Result<Option<Desired>, Failure> {
+    let Theirs {
+        set: mut paths,
+        unnamed,
+    } = theirs;
+    paths.extend_from_slice(&unnamed);
     if paths.is_empty() {
         return Ok(None);
     }
@@ -78,12 +88,18 @@ pub(super) async fn without_unset(
     }
     let unset = retain_unset(&mut paths, &origin, &job.origin.resource.api_version());
     unset.map_err(failed(Side::of(origins), "reading"))?;
-    leave_scaled(origins, job, wanted, &mut paths).await?;
+    leave_scaled(origins, job, wanted, (&mut paths, &unnamed)).await?;
     Ok(wanted.without(&paths))
 }
 
 /// Leaves out of these paths the one at which somebody has scaled the origin, of a custom type: no manager is named for that.
-async fn leave_scaled(origins: &Cluster, job: &Job, wanted: &Desired, paths: &mut Vec<Path>) -> Result<(), Failure> {
+/// Of those that are unnamed at the copy too, it leaves no other.
+async fn leave_scaled(
+    origins: &Cluster,
+    job: &Job,
+    wanted: &Desired,
+    (paths, unnamed): (&mut Vec<Path>, &[Path]),
+) -> Result<(), Failure> {
     let mut contents = wanted.whole();
     let mut number_at = |path: &Path| at(&mut contents, path).filter(|value| value.is_u64()).cloned();
     // A definition may be large.
@@ -91,10 +107,11 @@ async fn leave_scaled(origins: &Cluster, job: &Job, wanted: &Desired, paths: &mu
         return Ok(());
     }
     let scaled = Scaled::of(origins, &job.origin.resource).await;
-    if let Some(scaled) = scaled.map_err(failed(Side::of(origins), "reading"))? {
-        let is_set = |number: Value| !scaled.may_be_default(&number);
-        paths.retain(|path| *path != scaled.path || !number_at(path).is_some_and(is_set));
-    }
+    let scaled = scaled.map_err(failed(Side::of(origins), "reading"))?;
+    paths.retain(|path| match scaled.as_ref().filter(|scaled| scaled.path == *path) {
+        Some(scaled) => number_at(path).is_none_or(|number| scaled.may_be_default(&number)),
+        None => !unnamed.contains(path),
+    });
     Ok(())
 }
 
@@ -110,7 +127,7 @@ async fn read(side: &Cluster, at: &Address) -> Result<Option<bytes::Bytes>, Fail
 /// The fields of a copy that others have set and we do not apply, other than those whose fields are reverted. Where they have
 /// what is wanted, as a default that an installer was named for, it becomes ours instead, so that it goes with what it is a
 /// part of; but not what controllers and subresources have set.
-fn set_by_others(copy: &[u8], job: &Job, wanted: &Desired, revert_from: RevertFrom<'_>) -> Result<Vec<Path>, Error> {
+fn set_by_others(copy: &[u8], job: &Job, wanted: &Desired, revert_from: RevertFrom<'_>) -> Result<Theirs, Error> {
     let version = job.copy_at.resource.api_version();
     let entries = Entries::of(copy)?;
     let owners = entries.iter().map(|(_, owner)| owner);
@@ -125,21 +142,41 @@ fn set_by_others(copy: &[u8], job: &Job, wanted: &Desired, revert_from: RevertFr
         Ok(theirs.leaves())
     };
     let (mut found, mut contents) = (serde_json::from_slice(copy).unwrap_or_default(), wanted.whole());
-    let mut theirs: Vec<Path> = set_by(true)?;
-    if may_be_a_crd(&job.copy_at.resource.group) && !is_named(owners.clone(), &REPLICAS)? {
-        theirs.extend(at(&mut found, &REPLICAS.map(str::to_owned)).map(|_| REPLICAS.map(str::to_owned).to_vec()));
+    let mut unnamed = Vec::new();
+    if may_be_a_crd(&job.copy_at.resource.group) {
+        unnamed = numbers(&contents);
+        for owner in owners.clone() {
+            let fields = field_set(owner)?;
+            unnamed.retain(|path| {
+                let keys: Vec<&str> = path.iter().map(String::as_str).collect();
+                fields.only(&keys).is_empty()
+            });
+        }
+        unnamed.retain(|path| at(&mut found, path).is_some());
     }
-    theirs.retain(|path| at(&mut found, path) != at(&mut contents, path));
-    theirs.extend(set_by(false)?);
-    theirs.retain(|path| at(&mut contents, path).is_some());
-    Ok(theirs)
+    let mut differ = |path: &Path| at(&mut found, path) != at(&mut contents, path);
+    let mut set: Vec<Path> = set_by(true)?;
+    unnamed.retain(&mut differ);
+    set.retain(differ);
+    set.extend(set_by(false)?);
+    set.retain(|path| at(&mut contents, path).is_some());
+    Ok(Theirs { set, unnamed })
 }
 
-/// True if somebody has set the field at that path.
-fn is_named<'o, 'a: 'o>(mut owners: impl Iterator<Item = &'o Owner<'a>>, path: &[&str]) -> Result<bool, Error> {
-    owners.try_fold(false, |is_any, owner| {
-        Ok(is_any || !field_set(owner)?.only(path).is_empty())
-    })
+/// The ways to the numbers of a spec, other than those in lists.
+fn numbers(contents: &Value) -> Vec<Path> {
+    let (mut numbers, mut open) = (Vec::new(), vec![(vec!["f:spec".to_owned()], &contents["spec"])]);
+    while let Some((path, value)) = open.pop() {
+        for (field, below) in value.as_object().into_iter().flatten() {
+            let mut path = path.clone();
+            path.push(format!("f:{field}"));
+            open.push((path, below));
+        }
+        if value.is_u64() {
+            numbers.push(path);
+        }
+    }
+    numbers
 }
 
 impl Desired {
@@ -299,11 +336,19 @@ mod tests {
             assert_eq!(asked, 1);
         }
         // Nor is a number at the copy to which it was scaled, of which its server names nobody.
-        for (number, is_applied) in [(4, false), (3, true)] {
-            let managers = [entry("helm", "", &json!({"f:y": {}}))];
-            let (wanted, copy) = (json!({"replicas": 3, "y": 1}), json!({"replicas": number, "y": 2}));
-            let (found, _) = applied(&wanted, &copy, &managers, None).await;
-            assert_eq!(found["replicas"] == 3, is_applied, "{number} {found}");
+        let two = json!({"size": two, "more": {"type": "integer"}});
+        for (number, copys, schema, is_applied) in [
+            (2, 4, Some(&two), false),
+            (2, 2, Some(&two), true),
+            (3, 4, Some(&two), true),
+            (2, 4, None, true),
+        ] {
+            let managers = [entry("helm", "", &json!({"f:x": {}}))];
+            let wanted = json!({"size": number, "more": 1, "x": 1});
+            let copy = json!({"size": copys, "more": 2, "x": 2});
+            let (found, _) = applied(&wanted, &copy, &managers, schema).await;
+            assert_eq!(found["size"] == number, is_applied, "{number} {copys} {found}");
+            assert_eq!(found["more"], 1, "it may be another default of the copy's side");
         }
         // The definition says nothing of another field, and is not read for one that is no number.
         let other = entry("helm", "", &json!({"f:more": {}}));
