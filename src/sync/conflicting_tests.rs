@@ -215,16 +215,11 @@ async fn a_copy_that_changes_while_an_apply_is_refused_is_tried_as_it_is_now() {
     let eight = copy(8, Direction::Down, &[OURS, PEOPLES]);
     let [nine, ten] = [9, 10].map(|version| copy(version, Direction::Down, &[OURS]));
     let first = [(422, BOTH), (200, eight), (409, CONFLICT), (200, eight)];
-    let (outcome, asked) = run(Direction::Down, &[&first[..], &[(200, nine)]].concat()).await;
-    assert_eq!(outcome.unwrap().ending, Change::Updated);
-    let steps = [
-        "apply 7", "GET", "apply 7", "GET", "apply 8", "GET", "take 8", "apply 9",
-    ];
-    assert_eq!(asked, steps[..5]);
-    let rest = [(422, BOTH), (200, eight), (200, nine), (200, ten)];
+    let rest = [(200, eight), (200, nine), (200, ten)];
     let (outcome, asked) = run(Direction::Down, &[&first[..], &rest[..]].concat()).await;
     assert_eq!(outcome.unwrap().ending, Change::Updated);
-    assert_eq!(asked, steps);
+    let again = ["GET", "GET", "take 8", "apply 9"];
+    assert_eq!(asked, [&["apply 7", "GET", "apply 7"][..], &again[..]].concat());
 }
 
 #[tokio::test]
