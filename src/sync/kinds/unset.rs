@@ -63,12 +63,12 @@ impl Owner {
     /// A controller that fills in CA bundles: it has set nothing else of the object. The certificates are those of its own
     /// cluster, so that they count only where nobody at the copy's side has filled in others.
     fn only_injects(&self) -> bool {
-        let is_list = |key: &str| key == "." || key.starts_with("k:");
+        let is_place = |key: &str| key == "." || key.starts_with("k:");
         let mut open = vec![&self.fields_v1];
         while let Some(fields) = open.pop() {
             for (key, below) in fields.as_object().into_iter().flatten() {
                 let is_leaf = below.as_object().is_none_or(Map::is_empty);
-                if is_leaf && key != CA_BUNDLE && !is_list(key) {
+                if is_leaf && key != CA_BUNDLE && !is_place(key) {
                     return false;
                 }
                 open.push(below);
