@@ -35,6 +35,8 @@ mod figures;
 mod filled_in;
 #[path = "hostile/front.rs"]
 mod front;
+#[path = "hostile/installers.rs"]
+mod installers;
 #[path = "hostile/jobs.rs"]
 mod jobs;
 #[path = "hostile/kept.rs"]

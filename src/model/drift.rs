@@ -116,10 +116,11 @@ fn warn_of_deletes(side: Side, copy: &str) {
     log_line!(
         Warn,
         CopyDeletedRepeatedly,
-        "something keeps deleting a copy; it is recreated with increasing back-off",
+        "something keeps deleting a copy, or takes the syncer's label from it; it is made again, ever less often",
         side = side.word(),
         object = copy,
-        advice = "stop it, or take the object out of the config"
+        advice = "find out who does that, such as a cleanup job or another deploy tool (no server names it but in its audit \
+                  log), and stop it there, or take the object out of the config"
     );
 }
 

@@ -261,6 +261,7 @@ impl Model {
         let Some(state) = self.types.get_mut(&type_id) else {
             return Ok(());
         };
+        state.copies_are_at(meta.version_number());
         match state.of_copy(meta, &self.settings.policy.sync_target) {
             Some(name) => {
                 let seen_at = state.inventory.get(&name).map_or(0, |known| known.seen.version);
@@ -409,6 +410,7 @@ impl Model {
         if has_outdated || versions.break_with_before() {
             let (side, resource) = (state.plan.direction.copy(), state.copy_type().qualified());
             log_break(side, &resource, has_outdated || versions.go_back());
+            state.copies_went_back(before);
             self.restart_type_with_nothing_known(type_id);
             self.side_has_lost(side);
             if side == Side::Edge {
@@ -417,6 +419,7 @@ impl Model {
             return;
         }
         state.copies_listed = true;
+        state.copies_are_at(versions.list);
         self.record.has_listed(&synced_type(&state.plan));
         state.ends.are_listed();
         let former_copies = state.former_copies();

@@ -429,7 +429,7 @@ impl Model {
         let may_have_copies = state.inventory.may_have_ours() || !state.ends.is_empty();
         let of = synced_type(&state.plan);
         let cannot_be_listed = !state.copies_listed && self.has_listed_copies(state);
-        let are_known = state.copies_listed || cannot_be_listed && self.record.never_had_copies(&of);
+        let are_known = state.shows_all_copies() || cannot_be_listed && self.record.never_had_copies(&of);
         (!state.plan.selected && are_known && !may_have_copies).then_some(of)
     }
 }

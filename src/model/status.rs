@@ -170,6 +170,7 @@ impl Model {
             }
             Err(Failure { side, doing, error, .. }) => {
                 let resource = state.plan.at_hub.clone();
+                let object = state.hub_and_edge(&key.name).map(|(at_hub, _)| at_hub.for_people());
                 if side == Side::Hub && error.is_type_not_served() {
                     // It may have lost its subresource.
                     self.void_discovery_of(side, &resource);
@@ -186,7 +187,9 @@ impl Model {
                     );
                     self.doubt(key.type_id, side);
                 } else if !error.is_conflict() {
-                    self.fails(status_of(side, &resource), doing, &error);
+                    // One line is for all of the type: it names the one with which it begins.
+                    let doing = format!("{doing} of {}", object.unwrap_or_default());
+                    self.fails(status_of(side, &resource), &doing, &error);
                 }
                 queue::Done::Retry(error.retry_after())
             }

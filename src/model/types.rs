@@ -28,6 +28,9 @@ pub(super) struct TypeState {
     pub(super) copy_source: Option<SourceId>,
     /// The copies have been listed completely, so that what was there before is known.
     pub(super) copies_listed: bool,
+    /// The version from which the copies' side has gone back, until it is there again; 0 otherwise. A server may have answered
+    /// that is behind the others, and will show later what it lacks.
+    gone_back_from: u64,
     pub(super) origin_sources: BTreeMap<Scope, SourceId>,
     /// Sources that read what the configs have added, and then end.
     pub(super) read_once: BTreeMap<Scope, SourceId>,
@@ -45,6 +48,7 @@ impl TypeState {
             ends: Ends::default(),
             copy_source: None,
             copies_listed: false,
+            gone_back_from: 0,
             origin_sources: BTreeMap::new(),
             read_once: BTreeMap::new(),
             unlabelled_sources: BTreeMap::new(),
@@ -258,6 +262,23 @@ impl TypeState {
     pub(super) fn drop_all_known(&mut self) {
         self.inventory.clear();
         self.former_copies.clear();
+    }
+
+    /// The copies' side has gone back from this version.
+    pub(super) fn copies_went_back(&mut self, from: u64) {
+        self.gone_back_from = self.gone_back_from.max(from);
+    }
+
+    /// The copies' side has shown this version.
+    pub(super) fn copies_are_at(&mut self, version: u64) {
+        if version >= self.gone_back_from {
+            self.gone_back_from = 0;
+        }
+    }
+
+    /// True if the copies that are known may be all.
+    pub(super) fn shows_all_copies(&self) -> bool {
+        self.copies_listed && self.gone_back_from == 0
     }
 
     /// Names of the copies that a conversion made which is no longer in force.

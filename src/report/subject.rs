@@ -4,8 +4,8 @@ use std::hash::Hash;
 
 use driver::advice::{is_refused_as_invalid, is_terminating};
 use driver::failures::Failing;
-use kube_lite::Error;
 use kube_lite::logging::LogReason;
+use kube_lite::{Error, may_be_a_crd};
 
 use crate::side::Side;
 
@@ -73,7 +73,7 @@ impl Subject {
 
     /// What can be done about the error of such a thing, if that does not follow from the error alone.
     pub(super) fn advice(&self, error: &Error) -> Option<&'static str> {
-        let Self::Thing(_, topic, _) = self else {
+        let Self::Thing(side, topic, name) = self else {
             return None;
         };
         let is_refused = is_refused_as_invalid(error);
@@ -88,11 +88,16 @@ impl Subject {
             Topic::Record => {
                 "see the words: what refuses that ConfigMap at the edge has to allow it; it is tried again"
             }
-            Topic::Status => {
-                "the hub's schema of this type does not take the status that the edge has: apply the same version of its \
-                 CRD at the hub; it is tried again"
+            Topic::Status if *side == Side::Hub && is_of_a_crd(name) => {
+                "the hub's CRD of this type does not allow that status: apply the edge's version of the CRD at the hub; it is \
+                 tried again, and other statuses of the type are returned meanwhile"
+            }
+            Topic::Status if *side == Side::Hub => {
+                "the hub does not allow what the edge has allowed, mostly as an older version of Kubernetes: update the hub; it \
+                 is tried again, and other statuses of the type are returned meanwhile"
             }
             Topic::Watch
+            | Topic::Status
             | Topic::Identity
             | Topic::TypeDefinition
             | Topic::Leftover
@@ -176,7 +181,7 @@ impl Topic {
             _ if is_permission(error) => (LogReason::Forbidden, "the syncer has no permission"),
             Self::Identity => (LogReason::IdentityUnreadable, "cannot read what identifies a side"),
             Self::Watch => (LogReason::WatchFailed, "objects of a type cannot be watched"),
-            Self::Status => (LogReason::StatusFailed, "statuses of a type cannot be returned"),
+            Self::Status => (LogReason::StatusFailed, "a status cannot be returned to the hub"),
             Self::TypeDefinition => (LogReason::DefinitionUnreadable, "cannot read what defines a type"),
             Self::Leftover => (
                 LogReason::LeftoverUnreadable,
@@ -187,6 +192,11 @@ impl Topic {
             Self::Object => of_object(error),
         }
     }
+}
+
+/// True for a type, `resource.group`, that may come from a CRD.
+fn is_of_a_crd(resource: &str) -> bool {
+    resource.split_once('.').is_some_and(|(_, group)| may_be_a_crd(group))
 }
 
 fn of_object(error: &Error) -> (LogReason, &'static str) {
@@ -258,7 +268,7 @@ mod tests {
             (Topic::Watch, &error(400, "no"), "no object is wrong"),
             (Topic::Discovery, &error(400, "no"), "no object is wrong"),
             (Topic::Identity, &error(422, "no"), "no object is wrong"),
-            (Topic::Status, &error(422, "no"), "same version of its CRD"),
+            (Topic::Status, &error(422, "no"), "as an older version of Kubernetes"),
             (Topic::Record, &error(422, "no"), "that ConfigMap"),
             (Topic::Heartbeat, &error(422, "no"), "CRDs of this version"),
             (Topic::Heartbeat, &webhook, "named admission webhook"),
@@ -272,6 +282,21 @@ mod tests {
             let place = Place::default();
             let found = subject.advice(error).map_or_else(|| advice(error, &place), Into::into);
             assert!(found.contains(expected), "{topic:?} {error}: {found}");
+        }
+    }
+
+    // Of a built-in type, the advice was to apply a CRD; and of a read at the edge that was refused, to change the hub's.
+    #[test]
+    fn a_status_that_is_refused_has_the_advice_of_its_type_and_side() {
+        for (side, name, expected) in [
+            (Side::Hub, "gauges.example.org", "the edge's version of the CRD"),
+            (Side::Hub, "deployments.apps", "update the hub"),
+            (Side::Hub, "pods", "update the hub"),
+            (Side::Edge, "gauges.example.org", "no object is wrong"),
+        ] {
+            let subject = Subject::Thing(side, Topic::Status, name.into());
+            let found = subject.advice(&error(422, "no")).unwrap_or_default();
+            assert!(found.contains(expected), "{side:?} {name}: {found}");
         }
     }
 

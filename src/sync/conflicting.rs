@@ -20,7 +20,7 @@ use kube_lite::{Cluster, Content, Error};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::copy_place::{patch_managers, read_at};
+use super::copy_place::{patch_managers, read_since};
 use super::job::Job;
 use super::meta::Meta;
 use super::object::{Address, Desired};
@@ -57,9 +57,13 @@ pub(super) async fn apply(
         return applied;
     }
     let Some(version) = version else { return applied };
-    let Some(mut copy) = read(copies, job, version).await? else {
+    let Some((mut copy, meta)) = read(copies, job, version).await? else {
         return applied;
     };
+    if meta.resource_version != version {
+        // The server says now that it has changed since, so that it is tried with what is there.
+        return apply_at(Some(version)).await;
+    }
     let mut version = version.to_owned();
     if let Some(named) = ownerless::name_owner(copies, at, &copy).await? {
         version = Meta::of(&at.name, &named)?.resource_version;
@@ -121,7 +125,8 @@ async fn take_alone(
     version: &str,
     (is_made, is_shared): (bool, bool),
 ) -> Result<Option<String>, Error> {
-    let Some(mut copy) = read(copies, job, version).await? else {
+    let found = read(copies, job, version).await?;
+    let Some((mut copy, _)) = found.filter(|(_, meta)| meta.resource_version == version) else {
         return Ok(None);
     };
     let resource = &job.copy_at.resource;
@@ -139,14 +144,14 @@ async fn take_alone(
     Ok(now)
 }
 
-/// The metadata of the copy as it was at that version; `None` if it cannot be taken from ([`read_at`]).
-async fn read(copies: &Cluster, job: &Job, version: &str) -> Result<Option<Bytes>, Error> {
-    let found = read_at(copies, &job.copy_at, version, Content::Metadata).await?;
+/// The metadata of the copy since that version; `None` if it cannot be taken from ([`read_since`]).
+async fn read(copies: &Cluster, job: &Job, version: &str) -> Result<Option<(Bytes, Meta)>, Error> {
+    let found = read_since(copies, &job.copy_at, version, Content::Metadata).await?;
     // One with our mark alone would count as ours once a syncer is among its managers.
     let may_be_anothers = |meta: &Meta| {
         job.copy_of(meta).state == CopyState::Foreign && meta.is_copy_of(job.direction, &job.copy_at.resource.kind)
     };
-    Ok(found.filter(|(_, meta)| !may_be_anothers(meta)).map(|(copy, _)| copy))
+    Ok(found.filter(|(_, meta)| !may_be_anothers(meta)))
 }
 
 struct Taking<'a> {

@@ -103,8 +103,19 @@ pub(super) async fn finalizers_of(copies: &Cluster, job: &Job) -> Result<Vec<Str
 }
 
 /// A copy as it was at a version; `None` if it cannot be read, or has changed since: then the refusal of the apply decides.
-/// What is older is an error: an apply that is valid for that version would go on without what has to be done before it.
 pub(super) async fn read_at(
+    copies: &Cluster,
+    at: &Address,
+    version: &str,
+    content: Content,
+) -> Result<Option<(Bytes, Meta)>, Error> {
+    let found = read_since(copies, at, version, content).await?;
+    Ok(found.filter(|(_, meta)| meta.resource_version == version))
+}
+
+/// A copy as it is since a version; `None` if it cannot be read. What is older is an error: an apply that is valid for that
+/// version would go on without what has to be done before it.
+pub(super) async fn read_since(
     copies: &Cluster,
     at: &Address,
     version: &str,
@@ -118,7 +129,7 @@ pub(super) async fn read_at(
     };
     let meta = Meta::of(name, &copy)?;
     not_older(&meta, version.parse().unwrap_or_default())?;
-    Ok((meta.resource_version == version).then_some((copy, meta)))
+    Ok(Some((copy, meta)))
 }
 
 /// Changes who owns what of a copy. Returns its metadata and the version that it then has; `None` if that is refused.

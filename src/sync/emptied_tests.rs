@@ -246,10 +246,18 @@ mod stories {
         assert_eq!(outcome.unwrap().ending, Change::Updated);
         assert_eq!(asked, steps);
         // Refused for something else as well: once, and it is logged.
-        let answers = [(422, NULL), (200, full), (200, cleared), (422, NULL), (200, cleared)];
-        let (outcome, asked) = run(EMPTY, &answers).await;
+        let first = [(422, NULL), (200, full), (200, cleared), (422, NULL), (200, cleared)];
+        let as_it_is_now = [
+            (409, CONFLICT),
+            (200, cleared),
+            (422, NULL),
+            (200, cleared),
+            (200, cleared),
+        ];
+        let (outcome, asked) = run(EMPTY, &[first, as_it_is_now].concat()).await;
         assert!(outcome.unwrap_err().error.is_invalid());
-        assert_eq!(asked, [&steps[..], &["GET"]].concat());
+        let now = ["GET", "apply 7", "GET", "apply 8", "GET", "GET"];
+        assert_eq!(asked, [&steps[..], &now].concat());
         // The edge would not have that either.
         let (outcome, asked) = run(EMPTY, &[(422, NULL), (200, full), (422, NULL), (200, full)]).await;
         assert!(outcome.unwrap_err().error.is_invalid());

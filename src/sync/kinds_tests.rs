@@ -23,6 +23,7 @@ fn resource(kind: &str) -> ResourceType {
         "DaemonSet" => ("apps", "daemonsets"),
         "Deployment" => ("apps", "deployments"),
         "ReplicaSet" => ("apps", "replicasets"),
+        "ReplicationController" => ("", "replicationcontrollers"),
         "StatefulSet" => ("apps", "statefulsets"),
         "CronJob" => (BATCH, "cronjobs"),
         "Job" => (BATCH, "jobs"),
@@ -401,8 +402,7 @@ fn the_uid_of_another_object_stays_at_the_hub() {
 #[test]
 fn defaults_that_nobody_asked_for_stay_at_the_hub() {
     let owned = |field: &str| json!({format!("f:{field}"): {}});
-    // A custom type may have a number of replicas with a default too.
-    for kind in ["Deployment", "StatefulSet", "ReplicaSet", "Knative"] {
+    for kind in ["Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"] {
         check_spec(kind, "replicas", json!(1), None, true);
         check_spec(kind, "replicas", json!(1), Some(nobody()), false);
         check_spec(
@@ -420,6 +420,10 @@ fn defaults_that_nobody_asked_for_stay_at_the_hub() {
         check_spec(kind, "replicas", json!(3), Some(nobody()), true);
         let of_controller = Some(owner("kube-controller-manager", owned("replicas")));
         check_spec(kind, "replicas", json!(3), of_controller, false);
+    }
+    // Only the definition of a custom type says what its default is, if there is one.
+    for number in [0, 1, 3] {
+        check_spec("Knative", "replicas", json!(number), Some(nobody()), true);
     }
     check_spec("Ingress", "ingressClassName", json!("nginx"), None, true);
     check_spec("Ingress", "ingressClassName", json!("nginx"), Some(nobody()), false);
@@ -479,10 +483,8 @@ fn a_default_is_not_wanted_where_a_client_notes_what_it_was_given() {
         } else {
             json!({"spec": {"a": 1}})
         };
-        for kind in ["Deployment", "Knative"] {
-            let object = json!({"metadata": metadata, "spec": {"a": 1, "replicas": 1}});
-            check(kind, object, expected.clone());
-        }
+        let object = json!({"metadata": metadata, "spec": {"a": 1, "replicas": 1}});
+        check("Deployment", object, expected);
     }
 }
 

@@ -32,6 +32,7 @@ mod references;
 mod replace;
 mod restarts;
 pub mod retire;
+mod scaled;
 #[cfg(test)]
 mod scripted;
 pub mod status_return;

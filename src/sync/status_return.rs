@@ -110,7 +110,7 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<
             match read_metadata(hub, resource, name).await {
                 Ok(None) => Ok(Returned::Gone),
                 Ok(Some(Meta { .. })) => Ok(Returned::NoSubresource),
-                Err(error) => Err(failed(Side::Hub, "reading")(error)),
+                Err(error) => Err(failed(Side::Hub, "reading the owner")(error)),
             }
         }
         Err(error) if error.proves_absent(&name.name) => Ok(Returned::Gone),
@@ -207,7 +207,7 @@ fn is_ours(job: &StatusJob, meta: &Meta) -> bool {
 async fn at_hub(hub: &Cluster, job: &StatusJob) -> Result<Option<Meta>, Failure> {
     let Address { resource, name } = &job.at_hub;
     let found = read_metadata(hub, resource, name).await;
-    found.map_err(failed(Side::Hub, "reading"))
+    found.map_err(failed(Side::Hub, "reading the owner"))
 }
 
 async fn read(edge: &Cluster, job: &StatusJob) -> Result<Bytes, Error> {

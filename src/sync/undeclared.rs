@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::field_set::Path;
 use super::job::{Failure, Job};
-use super::left_to_others::without_unset;
+use super::left_to_others::{Theirs, without_unset};
 use super::object::Desired;
 
 /// How servers call them in a refusal of server-side apply, after the path of each (structured-merge-diff, `typed`).
@@ -25,8 +25,11 @@ pub(super) async fn without_it(
     desired: &Desired,
     refusal: &Error,
 ) -> Result<Option<Desired>, Failure> {
-    let paths = refusal.status().map(undeclared).unwrap_or_default();
-    without_unset(origins, job, desired, paths).await
+    let refused = Theirs {
+        set: refusal.status().map(undeclared).unwrap_or_default(),
+        ..Theirs::default()
+    };
+    without_unset(origins, job, desired, refused).await
 }
 
 /// True if a server does not store what was applied: its schema, which is an older one, lacks a field of it, or it has taken

@@ -15,6 +15,7 @@ in_both_modes!(
     defaults_of_built_in_types_are_left_to_the_edge,
     a_number_that_people_scale_to_is_no_default,
     a_default_of_a_custom_type_other_than_1_is_left_to_an_autoscaler_of_the_edge,
+    a_number_to_which_the_hub_scales_a_custom_type_counts_wherever_the_type_keeps_it,
     the_type_of_a_secret_is_no_default,
     a_new_default_that_the_other_side_lacks_holds_up_nothing,
 );
@@ -241,6 +242,72 @@ async fn a_default_of_a_custom_type_other_than_1_is_left_to_an_autoscaler_of_the
         assert_eq!(copy["spec"]["replicas"], 6);
     }
     drop_crds(&[&hub, &edge], &[&format!("rolls.{group}")]).await;
+}
+
+/// A type that is scaled at `spec.pool.pods` or another field, with or without a default there.
+fn scaled_at(group: &str, plural: &str, path: &str, default: Option<u32>) -> Value {
+    let mut definition = crd(group, plural, true);
+    let mut schema = json!({"type": "integer"});
+    if let Some(default) = default {
+        schema["default"] = json!(default);
+    }
+    let mut keys: Vec<&str> = path.split('/').skip(2).collect();
+    while let Some(key) = keys.pop() {
+        schema = json!({"type": "object", "properties": {key: schema}});
+    }
+    schema["properties"]["size"] = json!({"type": "integer"});
+    let version = &mut definition["spec"]["versions"][0];
+    version["schema"]["openAPIV3Schema"] = json!({"type": "object", "properties": {"spec": schema,
+        "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}});
+    version["subresources"]["scale"] =
+        json!({"specReplicasPath": path.replace('/', "."), "statusReplicasPath": ".status.replicas"});
+    definition
+}
+
+/// Nobody is named for it there: only the definition says what a default is. Found from outside: where it is not
+/// `spec.replicas`, what the edge had was left for good, whatever the hub was scaled to.
+async fn a_number_to_which_the_hub_scales_a_custom_type_counts_wherever_the_type_keeps_it(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, v1) = own_group(&shop);
+    let types = [
+        ("threes", "/spec/replicas", Some(3)),
+        ("nones", "/spec/replicas", None),
+        ("pools", "/spec/pool/pods", None),
+        ("pods", "/spec/pods", Some(2)),
+    ];
+    hub.create(&namespace(&shop)).await;
+    for (plural, path, default) in types {
+        install_crd(&[&hub, &edge], &scaled_at(&group, plural, path, default)).await;
+        hub.apply_as("argocd", &custom_object(&group, plural, &shop, "it", 1))
+            .await;
+    }
+    select(&hub, &all_of(&shop, &types.map(|(plural, ..)| (&*group, plural)))).await;
+    let _syncer = pair.syncer(flags);
+    for (plural, field, default) in types {
+        arrives(&edge, &v1, plural, &shop, "it").await;
+        let (at, target) = ([&*v1, plural, &*shop, "it"], path(&v1, plural, &shop, "it"));
+        let scale = async |side: &Objects, number: u32| {
+            let scale = json!({"spec": {"replicas": number}});
+            patch_as(side, "kubectl", &format!("{target}/scale"), &scale).await;
+        };
+        let has = async |number: u32| {
+            let is_so = |copy: &Value| copy.pointer(field) == Some(&json!(number));
+            becomes(&edge, at, &format!("has {number}"), is_so).await;
+        };
+        // As long as nobody has said so at the hub, the edge has the say.
+        scale(&edge, 4).await;
+        patch_as(&hub, "people", &target, &json!({"spec": {"size": 2}})).await;
+        let copy = becomes(&edge, at, "has the size", |copy| copy["spec"]["size"] == 2).await;
+        assert_eq!(copy.pointer(field), Some(&json!(4)), "{plural} {default:?}");
+        for number in [6, 1] {
+            scale(&hub, number).await;
+            has(number).await;
+            scale(&edge, 4).await;
+            has(number).await;
+        }
+    }
+    let names = types.map(|(plural, ..)| format!("{plural}.{group}"));
+    drop_crds(&[&hub, &edge], &names.each_ref().map(String::as_str)).await;
 }
 
 /// An apply without it would fill a Secret of any type.

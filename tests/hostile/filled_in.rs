@@ -1,14 +1,16 @@
 //! What servers and controllers fill in in a copy, where the hub wants something else (issue 41): all rows of the table in
 //! `sync/take_over.rs` that can be changed at all.
 
+use http::Method;
 use serde_json::{Value, json};
 
 use crate::managers::{CRD_API, CRDS, patch_as};
+use crate::support::Objects;
 use crate::support::certs::Authority;
 use crate::support::kubeconfig::base64;
-use crate::support::objects::{namespace, path};
+use crate::support::objects::{JSON_PATCH, namespace, path};
 use crate::support::stage::{Stage, all_of, own_group, select, stage};
-use crate::support::story::{arrives, becomes, crd, drop_crds};
+use crate::support::story::{arrives, becomes, crd, drop_crds, gone};
 
 /// Values that a controller has filled in, each with what the hub wants then and what excludes it.
 #[tokio::test]
@@ -153,6 +155,107 @@ async fn what_the_hub_says_counts_where_a_controller_has_filled_in_something_els
         })
         .await;
         hub.delete(api, plural, space, name).await;
+    }
+}
+
+/// Each cluster has a controller that fills in the certificates of its own webhooks, without an annotation that asks for it:
+/// what that of the hub has filled in counts only as long as none at the edge has.
+#[tokio::test]
+async fn controllers_that_fill_in_ca_bundles_at_both_sides_do_not_fight_through_the_syncer() {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    hub.create(&namespace(&shop)).await;
+    let [of_hub, of_edge, of_people] = ["hub", "edge", "people"].map(|name| base64(&Authority::new(name).certificate));
+    let (group, _) = own_group(&shop);
+    let client = json!({"service": {"namespace": shop, "name": "webhook"}});
+    let rule = json!({"apiGroups": ["nobody.example.org"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["*"]});
+    let hook = json!({"name": "a.example.org", "clientConfig": client, "rules": [rule], "sideEffects": "None",
+        "admissionReviewVersions": ["v1"]});
+    let admission = "admissionregistration.k8s.io/v1";
+    let webhooks =
+        |kind: &str| json!({"apiVersion": admission, "kind": kind, "metadata": {"name": shop}, "webhooks": [hook]});
+    let mut definition = crd(&group, "issuers", true);
+    definition["spec"]["conversion"] =
+        json!({"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}});
+    let (definition_name, service) = (format!("issuers.{group}"), format!("v1.{group}-api"));
+    let aggregated = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": service},
+        "spec": {"group": format!("{group}-api"), "version": "v1", "groupPriorityMinimum": 1000, "versionPriority": 10,
+            "service": {"namespace": shop, "name": "api"}}});
+    let of_hooks = "/webhooks/0/clientConfig/caBundle";
+    let cases = [
+        (
+            "validatingwebhookconfigurations",
+            &*shop,
+            webhooks("ValidatingWebhookConfiguration"),
+            of_hooks,
+        ),
+        (
+            "mutatingwebhookconfigurations",
+            &*shop,
+            webhooks("MutatingWebhookConfiguration"),
+            of_hooks,
+        ),
+        (
+            CRDS,
+            &*definition_name,
+            definition,
+            "/spec/conversion/webhook/clientConfig/caBundle",
+        ),
+        ("apiservices", &*service, aggregated, "/spec/caBundle"),
+    ];
+    let entries = cases.each_ref().map(|(plural, name, object, _)| {
+        let (group, _) = object["apiVersion"]
+            .as_str()
+            .and_then(|api| api.split_once('/'))
+            .expect("it has a group");
+        json!({"group": group, "resource": plural, "apiVersion": "v1", "objects": [name]})
+    });
+    for (.., object, _) in &cases {
+        hub.apply_as("people", object).await;
+    }
+    select(&hub, &json!({"clusterScope": entries})).await;
+    let syncer = pair.syncer(&[]);
+    for (plural, name, object, field) in &cases {
+        let api = object["apiVersion"].as_str().expect("it has one");
+        let (at, target) = ([api, *plural, "", *name], path(api, plural, "", name));
+        let fill_in = async |side: &Objects, manager: &str, bundle: &str| {
+            let patch = json!([{"op": "add", "path": field, "value": bundle}]);
+            let target = format!("{target}?fieldManager={manager}");
+            side.send(Method::PATCH, &target, JSON_PATCH, Some(&patch))
+                .await
+                .expect("it is filled in");
+        };
+        let note = async |note: &str| {
+            let patch = json!({"metadata": {"annotations": {"note": note}}});
+            hub.merge_patch(api, plural, "", name, &patch).await;
+            let is_there = |copy: &Value| copy["metadata"]["annotations"]["note"] == note;
+            becomes(&edge, at, "has the note", is_there)
+                .await
+                .pointer(field)
+                .cloned()
+        };
+        arrives(&edge, api, plural, "", name).await;
+        fill_in(&hub, "injector", &of_hub).await;
+        let has = |bundle: &str| move |copy: &Value| copy.pointer(field) == Some(&json!(bundle));
+        becomes(
+            &edge,
+            at,
+            "has that of the hub, as long as there is no other",
+            has(&of_hub),
+        )
+        .await;
+        fill_in(&edge, "injector", &of_edge).await;
+        assert_eq!(note("1").await, Some(json!(of_edge)), "{plural}");
+        assert_eq!(note("2").await, Some(json!(of_edge)), "{plural}");
+        // People want theirs.
+        fill_in(&hub, "kubectl-patch", &of_people).await;
+        becomes(&edge, at, "has that of the hub's people", has(&of_people)).await;
+    }
+    let log = syncer.log();
+    assert!(!log.contains("CopyChangedRepeatedly"), "{log}");
+    for (plural, name, object, _) in &cases {
+        let api = object["apiVersion"].as_str().expect("it has one");
+        hub.delete(api, plural, "", name).await;
+        gone(&edge, api, plural, "", name).await;
     }
 }
 

@@ -260,6 +260,35 @@ fn a_type_that_nothing_selects_leaves_the_record_with_its_last_copy() {
     assert!(!bench.keeps("configmaps"), "{:?}", bench.world.kept);
 }
 
+// Found by the simulation (seed 271725): a copy was left over, since a server that was behind had not got it yet.
+#[test]
+fn a_type_that_nothing_selects_is_read_until_its_side_is_where_it_was() {
+    for is_restored in [false, true] {
+        let mut bench = after(&json!({"types": TYPES, "hub": "the-hub"}), &["a"]);
+        bench.config_says(&config("all", &json!({})));
+        let copies = bench.copies();
+        bench.list_after(copies, &[], 1500, 2001);
+        let copies = bench.copies();
+        bench.list(copies, &[], 1600);
+        assert!(
+            bench.keeps("configmaps"),
+            "a server that is behind the others shows it later"
+        );
+        if is_restored {
+            bench.list(copies, &[], 2001);
+        } else {
+            bench.says(copies, &copy_of("a", 2000));
+            bench.says_gone(copies, &copy_of("a", 3001));
+            while !bench.work.is_empty() {
+                bench.end_with("a", crate::sync::job::Why::Gone);
+            }
+            let copies = bench.copies();
+            bench.list(copies, &[], 3002);
+        }
+        assert!(!bench.keeps("configmaps"), "{:?}", bench.world.kept);
+    }
+}
+
 #[test]
 fn copies_of_a_type_that_was_deselected_between_two_runs_are_found_by_the_record() {
     let mut bench = Bench::new();

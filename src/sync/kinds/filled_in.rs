@@ -73,6 +73,9 @@ impl AtOrigin {
     }
 }
 
+/// A default that nobody asked for is not synced; so an autoscaler at the edge can decide.
+const DEFAULT_REPLICAS: FilledIn = (&["f:spec", "f:replicas"], UnlessUnset, StaysUnlessShared);
+
 /// Group and plural of each kind, `*` for all, and what is filled in of it.
 #[rustfmt::skip]
 pub(super) const KINDS: &[(&str, &str, &[FilledIn])] = &[
@@ -82,9 +85,10 @@ pub(super) const KINDS: &[(&str, &str, &[FilledIn])] = &[
         (&["f:metadata", "f:ownerReferences"], Synced, Stays),
         // Its value is the syncer's own, and is patched together with the pull secrets, not applied.
         (&["f:metadata", "f:annotations", "f:edge.kubestellar.io/pull-secrets"], Synced, Stays),
-        // A default that nobody asked for; so an autoscaler at the edge can decide. Who says at the copy's side how many there
-        // are scales it, which is an operation and no change of what it is. Where the origin says it too, the apply is stronger.
-        (&["f:spec", "f:replicas"], UnlessUnset, StaysUnlessShared),
+        // Who says at the copy's side how many there are scales it, which is an operation and no change of what it is. Where the
+        // origin says it too, the apply is stronger. Of a custom type only its definition says what is a default
+        // ([`crate::sync::scaled`]).
+        (&["f:spec", "f:replicas"], Synced, StaysUnlessShared),
     ]),
     ("", "endpoints", &[(&["f:subsets"], Cleaned(1, targets_of_addresses), Goes)]),
     ("", "namespaces", &[
@@ -110,6 +114,7 @@ pub(super) const KINDS: &[(&str, &str, &[FilledIn])] = &[
         (&["f:metadata", "f:annotations", "f:pv.kubernetes.io/*"], Synced, Stays),
         (&["f:spec", "f:claimRef"], Reference, Stays),
     ]),
+    ("", "replicationcontrollers", &[DEFAULT_REPLICAS]),
     // Hardly anything of it can be changed.
     ("", "pods", &[(&["f:spec"], Cleaned(1, pod), Stays)]),
     ("", "serviceaccounts", &[
@@ -143,10 +148,13 @@ pub(super) const KINDS: &[(&str, &str, &[FilledIn])] = &[
     ]),
     ("apps", "deployments", &[
         (&["f:metadata", "f:annotations", "f:deployment.kubernetes.io/*"], Dropped, StaysUnlessPeoples),
+        DEFAULT_REPLICAS,
     ]),
     ("apps", "replicasets", &[
         (&["f:metadata", "f:annotations", "f:deployment.kubernetes.io/*"], Dropped, StaysUnlessPeoples),
+        DEFAULT_REPLICAS,
     ]),
+    ("apps", "statefulsets", &[DEFAULT_REPLICAS]),
     ("batch", "jobs", &[
         // With the labels of the template that go with it.
         (&["f:spec", "f:selector"], Cleaned(1, job), Stays),

@@ -41,9 +41,12 @@ pub(crate) fn retain_unset(paths: &mut Vec<Path>, origin: &[u8], api_version: &s
     paths.retain(|path| gives(&whole, path));
     let note = hub.note();
     let has_set = |one: &Owner, path: &Path| {
-        one.owns_within(path) && !(one.notes_what_is_wanted() && note.as_ref().is_some_and(|note| !gives(note, path)))
+        let is_filled_in = || path.last().is_some_and(|field| field == CA_BUNDLE) && one.only_injects();
+        one.owns_within(path)
+            && !(one.notes_what_is_wanted() && note.as_ref().is_some_and(|note| !gives(note, path)))
+            && !is_filled_in()
     };
-    // What the schema of a custom type has as the default is not known: a number may be that.
+    // That of a custom type is known to its definition alone.
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     let was_scaled = |path: &Path| {
         let keys: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -53,7 +56,27 @@ pub(crate) fn retain_unset(paths: &mut Vec<Path>, origin: &[u8], api_version: &s
     Ok(())
 }
 
+/// The certificates by which a server knows another one.
+const CA_BUNDLE: &str = "f:caBundle";
+
 impl Owner {
+    /// A controller that fills in CA bundles: it has set nothing else of the object. The certificates are those of its own
+    /// cluster, so that they count only where nobody at the copy's side has filled in others.
+    fn only_injects(&self) -> bool {
+        let is_place = |key: &str| key == "." || key.starts_with("k:");
+        let mut open = vec![&self.fields_v1];
+        while let Some(fields) = open.pop() {
+            for (key, below) in fields.as_object().into_iter().flatten() {
+                let is_leaf = below.as_object().is_none_or(Map::is_empty);
+                if is_leaf && key != CA_BUNDLE && !is_place(key) {
+                    return false;
+                }
+                open.push(below);
+            }
+        }
+        !self.is_person()
+    }
+
     /// Whether it has set the field at that path, or something that the field is a part of.
     fn owns_within(&self, path: &Path) -> bool {
         let mut fields = &self.fields_v1;
@@ -144,6 +167,37 @@ mod tests {
             (json!([owner("before-first-apply", "Update", &set)]), false),
         ] {
             assert_eq!(is_unset(MODE, &owners, None), expected, "{owners}");
+        }
+    }
+
+    // A controller at the hub has filled in what one at the edge fills in there, and both corrected each other for ever.
+    #[test]
+    fn a_ca_bundle_that_a_controller_has_filled_in_is_nobodys_wish() {
+        let webhook = |fields: &Value| json!({"f:webhooks": {r#"k:{"name":"a"}"#: {"f:clientConfig": fields}}});
+        let injected = webhook(&json!({"f:caBundle": {}}));
+        let service = webhook(&json!({"f:service": {"f:name": {}}}));
+        let whole = webhook(&json!({"f:caBundle": {}, "f:service": {"f:name": {}}}));
+        let helm = owner("helm", "Update", &service);
+        for (owners, expected) in [
+            (json!([helm, owner("pilot-discovery", "Update", &injected)]), true),
+            (json!([helm]), true),
+            (json!([helm, owner("kubectl-patch", "Update", &injected)]), false),
+            (json!([helm, owner("argocd", "Apply", &injected)]), false),
+            (json!([owner("helm", "Update", &whole)]), false),
+            (
+                json!([
+                    owner("helm", "Update", &whole),
+                    owner("pilot-discovery", "Update", &injected)
+                ]),
+                false,
+            ),
+        ] {
+            let webhooks = json!([{"name": "a", "clientConfig": {"caBundle": "Q0E=", "service": {"name": "x"}}}]);
+            let origin = json!({"metadata": {"name": "a", "managedFields": owners}, "webhooks": webhooks});
+            let path = ["f:webhooks", r#"k:{"name":"a"}"#, "f:clientConfig", "f:caBundle"];
+            let mut paths = vec![path.map(str::to_owned).to_vec()];
+            retain_unset(&mut paths, origin.to_string().as_bytes(), "example.org/v1").unwrap();
+            assert_eq!(!paths.is_empty(), expected, "{owners}");
         }
     }
 

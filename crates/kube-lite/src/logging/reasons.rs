@@ -180,7 +180,8 @@ reasons! {
     DeleteBlocked,
     /// Something failed at a side for another reason; it is tried again. To do: see `advice`.
     RequestFailed,
-    /// Statuses of a type cannot be returned to the hub. To do: see `advice`.
+    /// A status cannot be returned to the hub: `doing` names the first one of its type. To do: see `error` and
+    /// `advice`.
     StatusFailed,
     /// Objects of a type cannot be watched or listed. To do: see `advice`.
     WatchFailed,
@@ -201,8 +202,8 @@ reasons! {
     /// Something keeps changing a copy; it is corrected with increasing back-off. To do: stop it: `manager` and
     /// `fields` say who and what.
     CopyChangedRepeatedly,
-    /// Something keeps deleting a copy; it is recreated with increasing back-off. To do: stop it, or deselect the
-    /// object.
+    /// Something keeps deleting a copy, or takes the syncer's label from it; it is made again, ever less often. To do:
+    /// see `advice`.
     CopyDeletedRepeatedly,
     /// So many finished Jobs are gone at the edge, unknown to the hub, that the record holds no more. To do: restart the
     /// syncer only when the hub has their statuses.
