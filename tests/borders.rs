@@ -43,7 +43,7 @@ const ORDERS: [Order; 6] = [
             &["metrics", "permissions"],
             &["model", "engine", "survey"],
             &["join", "init", "publish", "cli"],
-            &["sides", "ask", "check", "syncer", "diff", "main", "lib"],
+            &["sides", "ask", "check", "syncer", "diff", "status", "main", "lib"],
         ],
         within: &[
             ("engine", "model"),
@@ -60,6 +60,8 @@ const ORDERS: [Order; 6] = [
             ("diff", "sides"),
             ("diff", "ask"),
             ("diff", "syncer"),
+            ("status", "sides"),
+            ("status", "ask"),
         ],
     },
     Order {

@@ -199,6 +199,7 @@ fn the_help_uses_the_words_of_the_field() {
         &["run", "--help"],
         &["check", "--help"],
         &["diff", "--help"],
+        &["status", "--help"],
         &["gen", "--help"],
         &["gen", "rbac", "--help"],
         &["prep", "--help"],

@@ -19,6 +19,8 @@ const COMMANDS: &[&str] = &[
     "check",
     #[cfg(feature = "admin")]
     "diff",
+    #[cfg(feature = "admin")]
+    "status",
     "gen",
     #[cfg(feature = "admin")]
     "prep",
@@ -44,6 +46,8 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
             "check" => return asks::check(rest.as_slice(), klog),
             #[cfg(feature = "admin")]
             "diff" => return asks::diff(rest.as_slice(), klog),
+            #[cfg(feature = "admin")]
+            "status" => return asks::status(rest.as_slice(), klog),
             "gen" => return generate(rest.as_slice(), klog),
             #[cfg(feature = "init")]
             "init" => return init_args::parse(rest.as_slice()),
@@ -56,7 +60,7 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
             #[cfg(feature = "admin")]
             "man" => Command::Manual,
             #[cfg(not(feature = "admin"))]
-            "diff" | "prep" | "completion" | "man" => {
+            "diff" | "status" | "prep" | "completion" | "man" => {
                 return Err(UsageError::of_commands(format!(
                     "the binary for edges has no {arg}, edge-syncer-admin has"
                 )));
@@ -74,6 +78,8 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
                 Some("check") => Command::CheckHelp,
                 #[cfg(feature = "admin")]
                 Some("diff") => Command::DiffHelp,
+                #[cfg(feature = "admin")]
+                Some("status") => Command::StatusHelp,
                 #[cfg(feature = "admin")]
                 Some("prep") => Command::PrepHelp,
                 #[cfg(feature = "init")]

@@ -228,9 +228,9 @@ fn is_flag(name: &str) -> bool {
 
 #[test]
 fn every_flag_that_a_page_names_exists() {
-    /// Of kubectl, of `scripts/footprint`, of `check`, `gen rbac`, `init render` and `publish render`, and what stands for
+    /// Of kubectl, of `scripts/footprint`, of `check`, `status`, `gen rbac`, `init render` and `publish render`, and what stands for
     /// any flag.
-    const OF_OTHERS: [&str; 12] = [
+    const OF_OTHERS: [&str; 14] = [
         "--show-managed-fields",
         "--stress",
         "--minutes",
@@ -241,6 +241,8 @@ fn every_flag_that_a_page_names_exists() {
         "--target-name",
         "--name",
         "--object",
+        "--config",
+        "--stale-after",
         "--cluster-path",
         "--flag",
     ];
