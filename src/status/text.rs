@@ -9,17 +9,8 @@ const NAMED: usize = 20;
 /// A reason in fewer columns says nothing.
 const ROOM_FOR_WHY: usize = 30;
 
-/// The columns, few and all.
-const NARROW: &[&str] = &[
-    "CONFIG",
-    "EDGE",
-    "STATE",
-    "SYNCED",
-    "FAILING",
-    "CONFLICTS",
-    "HELD",
-    "SEEN",
-];
+/// The columns, few and all. Of few, one has conflicts among what fails.
+const NARROW: &[&str] = &["CONFIG", "EDGE", "STATE", "SYNCED", "FAILING", "HELD", "SEEN"];
 const WIDE: &[&str] = &[
     "CONFIG",
     "EDGE",
@@ -102,7 +93,11 @@ fn configs(all: &[OfConfig], style: Style) -> String {
             reasons.push(config.message.clone());
         }
         for edge in &config.edges {
-            rows.push(heads.iter().map(|head| cell(head, config, edge)).collect());
+            let cell = |head: &&str| match *head {
+                "FAILING" if !style.is_wide => (edge.says.failing + edge.says.conflicts).to_string().into(),
+                head => cell(head, config, edge),
+            };
+            rows.push(heads.iter().map(cell).collect());
             reasons.push(why(edge, config.generation));
         }
     }

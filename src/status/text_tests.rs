@@ -81,11 +81,11 @@ fn style(width: Option<usize>, is_wide: bool) -> Style {
 fn at_80_columns_the_table_is_compact_and_what_is_wrong_stands_below() {
     let found = text(&report(), style(Some(80), false));
     let expected = format!(
-        r#"CONFIG           EDGE        STATE    SYNCED  FAILING  CONFLICTS  HELD  SEEN
-SyncerConfig/g…  site-9      synced   42/42   0        0          0     60s
-SyncerConfig/t…  warehouse…  invalid  40/42   11       1          3     12s
-SyncerConfig/t…  site-8      stale    42/42   0        0          0     2h
-SyncerConfig/l…  -           unknown  -       -        -          -     -
+        r#"CONFIG                EDGE         STATE    SYNCED  FAILING  HELD  SEEN
+SyncerConfig/good     site-9       synced   42/42   0        0     60s
+SyncerConfig/the-one  warehouse-7  invalid  40/42   12       3     12s
+SyncerConfig/the-one  site-8       stale    42/42   0        0     2h
+SyncerConfig/later    -            unknown  -       -        -     -
 
 SyncerConfig/the-one at warehouse-7: invalid
   spec.namespaceScope.resources[1]: neither hub nor edge serves deployment.apps;
@@ -171,8 +171,8 @@ fn what_is_all_synced_has_nothing_below_the_table() {
         ..Report::default()
     };
     let expected = "\
-CONFIG             EDGE    STATE   SYNCED  FAILING  CONFLICTS  HELD  SEEN
-SyncerConfig/good  site-9  synced  42/42   0        0          0     5s
+CONFIG             EDGE    STATE   SYNCED  FAILING  HELD  SEEN
+SyncerConfig/good  site-9  synced  42/42   0        0     5s
 ";
     for width in [None, Some(80), Some(200)] {
         assert_eq!(text(&report, style(width, false)), expected);
