@@ -193,8 +193,8 @@ fn seconds(text: &str) -> Option<u64> {
     since_1970_of(&format!("{}Z", whole.trim_end_matches('Z')))
 }
 
-/// All configs of the hub, or the one of this name; what cannot be read is an error among the others.
-pub(super) async fn read(hub: &Rc<Cluster>, only: Option<&str>, errors: &mut Vec<String>) -> Vec<Config> {
+/// All configs of the hub; what cannot be read is an error among the others.
+pub(super) async fn read(hub: &Rc<Cluster>, errors: &mut Vec<String>) -> Vec<Config> {
     let address = hub.standing().place.address.clone();
     let served = match discovery::discover(hub, &(GROUP.into(), VERSION.into())).await {
         Ok(served) => served,
@@ -215,7 +215,7 @@ pub(super) async fn read(hub: &Rc<Cluster>, only: Option<&str>, errors: &mut Vec
         ));
         return Vec::new();
     }
-    let (mut configs, before) = (Vec::new(), errors.len());
+    let mut configs = Vec::new();
     for kind in kinds {
         if let Err(error) = read_kind(hub, kind, &mut configs, errors).await {
             errors.push(format!(
@@ -225,15 +225,19 @@ pub(super) async fn read(hub: &Rc<Cluster>, only: Option<&str>, errors: &mut Vec
             ));
         }
     }
-    if let Some(only) = only {
-        let names: Vec<String> = configs.iter().map(|config: &Config| config.name.clone()).collect();
-        configs.retain(|config| config.name == only);
-        if configs.is_empty() && errors.len() == before {
-            let hint = spelling::hint(only, names.iter().map(String::as_str));
-            errors.push(format!("--config {only:?}: the hub has no such config{hint}"));
-        }
-    }
     configs
+}
+
+/// Leaves those of this name. The error is for the case that there is none, and all were read.
+pub(super) fn retain(configs: &mut Vec<Config>, name: &str) -> Result<(), String> {
+    let is_any = configs.iter().any(|config| config.name == name);
+    let hint = spelling::hint(name, configs.iter().map(|config| &*config.name));
+    configs.retain(|config| config.name == name);
+    if is_any {
+        Ok(())
+    } else {
+        Err(format!("--config {name:?}: the hub has no such config{hint}"))
+    }
 }
 
 /// Reads all of one kind. One that is no object is an error among the others.

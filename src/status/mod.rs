@@ -67,8 +67,16 @@ fn json(report: &Report) -> String {
 async fn find(settings: &Settings, options: &StatusOptions) -> Result<Report, Box<dyn StdError>> {
     let hub = Rc::new(sides::open(Side::Hub, settings)?);
     let mut errors = Vec::new();
-    let known = configs::read(&hub, options.config.as_deref(), &mut errors).await;
+    let mut known = configs::read(&hub, &mut errors).await;
     let is_hub_known = errors.is_empty();
+    let mut is_misspelt = false;
+    if let Some(name) = &options.config
+        && let Err(error) = configs::retain(&mut known, name)
+        && is_hub_known
+    {
+        errors.push(error);
+        is_misspelt = true;
+    }
     let now = hub.time().unwrap_or_else(|| logger::since_1970().as_secs());
     let uids: BTreeSet<String> = known.iter().flat_map(Config::uids).map(str::to_owned).collect();
     let kubectl = Kubectl::of(&settings.hub);
@@ -85,9 +93,8 @@ async fn find(settings: &Settings, options: &StatusOptions) -> Result<Report, Bo
         errors,
         ..Report::default()
     };
-    // A config that is misspelt is all that there is to say.
-    let is_there = options.config.is_none() || !report.configs.is_empty();
-    if is_there || !is_hub_known {
+    // That is all that there is to say, otherwise.
+    if !is_misspelt {
         Box::pin(look_further(
             settings,
             options,

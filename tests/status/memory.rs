@@ -91,6 +91,11 @@ async fn five_thousand_objects_at_both_sides_take_less_than_20_mb() {
         "{}",
         found.err
     );
-    println!("peak memory {peak} kB");
-    assert!((1000..20_000).contains(&peak), "peak memory {peak} kB");
+    // The debug binary that cargo builds for the tests has several times the code in memory.
+    let most = if std::env::var_os("EDGE_SYNCER_BIN").is_some() {
+        20_000
+    } else {
+        40_000
+    };
+    assert!((1000..most).contains(&peak), "peak memory {peak} kB");
 }
