@@ -266,7 +266,7 @@ mod tests {
         }
         for (line, expected) in [
             ("-o yaml", "-o \"yaml\": must be wide or json"),
-            ("-o jsn", "-o \"jsn\": must be wide or json; did you mean json?"),
+            ("-o jsn", "-o \"jsn\": must be wide or json, did you mean json?"),
             (
                 "--object a/b",
                 "--object \"a/b\": must be Kind/namespace/name, such as ConfigMap/shop/prices, or Kind//name, such as Namespace//shop",

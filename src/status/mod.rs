@@ -93,7 +93,6 @@ async fn find(settings: &Settings, options: &StatusOptions) -> Result<Report, Bo
         errors,
         ..Report::default()
     };
-    // That is all that there is to say, otherwise.
     if !is_misspelt {
         Box::pin(look_further(
             settings,
@@ -142,12 +141,11 @@ async fn look_further(
         counts_only: !is_hub_known,
     };
     let found = match (&edge, &options.object) {
-        (Some(edge), Some(_)) if is_hub_known => survey(hub, Some(edge), &view).await,
-        (None, Some(_)) if is_hub_known => survey(hub, None, &view).await,
-        (Some(edge), None) if is_hub_known => survey(hub, Some(edge), &view).await,
-        // What the record at the edge says was synced.
+        (None, None) => return,
+        (edge, _) if is_hub_known => survey(hub, edge.as_ref(), &view).await,
+        // What its record says was synced.
         (Some(edge), _) => survey(edge, Some(edge), &view).await,
-        (None, _) => return,
+        (None, Some(_)) => return,
     };
     let found = match found {
         Ok(found) => found,

@@ -161,7 +161,7 @@ async fn what_is_wrong_with_the_command_line_is_one_line() {
         ),
         (
             "--config=price",
-            "--config \"price\": the hub has no such config; did you mean prices?",
+            "--config \"price\": the hub has no such config, did you mean prices?",
         ),
         (
             "--to-kubeconfig=/nonexistent --sync-target-uid=a --config=no",
