@@ -141,11 +141,12 @@ async fn look_further(
         counts_only: !is_hub_known,
     };
     let found = match (&edge, &options.object) {
-        (None, None) => return,
-        (edge, _) if is_hub_known => survey(hub, edge.as_ref(), &view).await,
+        (edge, object) if is_hub_known && (edge.is_some() || object.is_some()) => {
+            survey(hub, edge.as_ref(), &view).await
+        }
         // What its record says was synced.
         (Some(edge), _) => survey(edge, Some(edge), &view).await,
-        (None, Some(_)) => return,
+        (None, _) => return,
     };
     let found = match found {
         Ok(found) => found,
