@@ -399,3 +399,7 @@ impl Facts {
         (verdict, words)
     }
 }
+
+#[cfg(test)]
+#[path = "explain_tests.rs"]
+mod tests;
