@@ -44,6 +44,8 @@ mod check;
 #[cfg(feature = "admin")]
 mod diff;
 mod sides;
+#[cfg(feature = "admin")]
+mod status;
 mod survey;
 mod syncer;
 
@@ -56,4 +58,6 @@ pub use check::check;
 pub use diff::diff;
 #[cfg(feature = "admin")]
 pub use join::run as generate;
+#[cfg(feature = "admin")]
+pub use status::status;
 pub use syncer::run;

@@ -45,6 +45,14 @@ fn main() -> ExitCode {
             }
             Box::pin(edge_syncer::bundle(*settings, options))
         }
+        #[cfg(feature = "admin")]
+        Ok(Invocation::Status(settings, options)) => {
+            cli::heap::give_memory_back();
+            if let Err(error) = cli::start_quiet_log(&settings) {
+                return cli::fail(&error);
+            }
+            Box::pin(edge_syncer::status(*settings, options))
+        }
         Ok(Invocation::Rbac(settings, options)) => Box::pin(async move {
             match edge_syncer::gen_rbac(*settings, options).await {
                 Ok(roles) => cli::print(&roles),

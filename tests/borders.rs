@@ -43,7 +43,9 @@ const ORDERS: [Order; 7] = [
             &["metrics", "on_site", "permissions"],
             &["model", "engine", "survey"],
             &["join", "init", "publish", "cli"],
-            &["sides", "ask", "check", "syncer", "diff", "bundle", "main", "lib"],
+            &[
+                "sides", "ask", "check", "syncer", "diff", "status", "bundle", "main", "lib",
+            ],
         ],
         within: &[
             ("engine", "model"),
@@ -62,6 +64,8 @@ const ORDERS: [Order; 7] = [
             ("diff", "syncer"),
             ("bundle", "ask"),
             ("bundle", "check"),
+            ("status", "sides"),
+            ("status", "ask"),
         ],
     },
     Order {

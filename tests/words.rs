@@ -200,6 +200,7 @@ fn the_help_uses_the_words_of_the_field() {
         &["check", "--help"],
         &["diff", "--help"],
         &["bundle", "--help"],
+        &["status", "--help"],
         &["gen", "--help"],
         &["gen", "rbac", "--help"],
         &["prep", "--help"],

@@ -5,6 +5,9 @@
 //! Go's pflag (`--flag=value`, `_` for `-`, the last of two counts, klog's flags), and what is wrong is reported in our
 //! own words.
 
+#[cfg(feature = "admin")]
+use std::time::Duration;
+
 use argh::{ArgsInfo, FlagInfo, FlagInfoKind, FromArgs, Optionality};
 use kube_lite::logging::LogFormat;
 use kube_lite::spelling;
@@ -69,6 +72,10 @@ pub(super) enum Command {
     BundleHelp,
     #[cfg(feature = "admin")]
     Bundle(Box<RunArgs>, Klog, BundleOptions),
+    #[cfg(feature = "admin")]
+    StatusHelp,
+    #[cfg(feature = "admin")]
+    Status(Box<RunArgs>, Klog, StatusOptions),
     CheckHelp,
     Check(Box<RunArgs>, Klog, LogFormat),
     RbacHelp,
@@ -104,6 +111,37 @@ pub struct BundleOptions {
     pub output: String,
     /// The flags as they were given.
     pub flags: Vec<String>,
+}
+
+/// What `status` is to say, and how.
+#[cfg(feature = "admin")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatusOptions {
+    /// Of this config alone.
+    pub config: Option<String>,
+    /// Of this object: kind, namespace and name.
+    pub object: Option<[String; 3]>,
+    /// In which form.
+    pub output: StatusOutput,
+    /// An edge that was silent for longer cannot be judged.
+    pub stale_after: Duration,
+    /// Of this sync target alone.
+    pub sync_target: Option<String>,
+    /// The edge is asked too.
+    pub asks_edge: bool,
+}
+
+/// The form in which `status` says it.
+#[cfg(feature = "admin")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StatusOutput {
+    /// A table, as wide as the terminal.
+    #[default]
+    Table,
+    /// The same with all columns, however wide.
+    Wide,
+    /// One JSON object.
+    Json,
 }
 
 // In the order of the help. The help adds what the types say: which flags are repeatable, and which are switches.

@@ -1,12 +1,17 @@
-//! The command lines of the commands that ask and change nothing: `check`, `diff`, `bundle` and `gen rbac`. All take
-//! the flags of `run`, and a few of their own, which are removed from the arguments first.
+//! The command lines of the commands that ask and change nothing: `check`, `diff`, `status`, `bundle` and `gen rbac`. All
+//! take the flags of `run`, and a few of their own, which are removed from the arguments first.
+
+#[cfg(feature = "admin")]
+use std::time::Duration;
 
 use kube_lite::logging::LogFormat;
 use kube_lite::spelling;
 
 #[cfg(feature = "admin")]
-use super::args::{BundleOptions, DiffOptions};
+use super::args::{BundleOptions, DiffOptions, StatusOptions, StatusOutput};
 use super::args::{Command, RbacOptions, run};
+#[cfg(feature = "admin")]
+use super::duration;
 use super::klog::Klog;
 use super::usage::UsageError;
 use crate::side::Side;
@@ -17,7 +22,13 @@ pub(super) const CHECK: &str = "edge-syncer check";
 pub(super) const DIFF: &str = "edge-syncer diff";
 #[cfg(feature = "admin")]
 pub(super) const BUNDLE: &str = "edge-syncer bundle";
+#[cfg(feature = "admin")]
+pub(super) const STATUS: &str = "edge-syncer status";
 pub(super) const RBAC: &str = "edge-syncer gen rbac";
+
+/// Five heartbeats that did not come.
+#[cfg(feature = "admin")]
+const DEFAULT_STALE_AFTER: Duration = Duration::from_secs(300);
 
 /// Reads the arguments after `check`.
 pub(super) fn check(args: &[String], klog: Klog) -> Result<Command, UsageError> {
@@ -51,9 +62,7 @@ pub(super) fn diff(args: &[String], klog: Klog) -> Result<Command, UsageError> {
         other => return Ok(other),
     };
     raw.dry_run = true;
-    if config.as_deref() == Some("") {
-        return Err(wrong(UsageError::new("--config \"\": must be the name of a config")));
-    }
+    let config = config_of(config).map_err(wrong)?;
     let object = object.as_deref().map(object_of).transpose().map_err(wrong)?;
     Ok(Command::Diff(raw, klog, DiffOptions { config, object }))
 }
@@ -81,6 +90,73 @@ pub(super) fn bundle(args: &[String], klog: Klog) -> Result<Command, UsageError>
         flags: args.to_vec(),
     };
     Ok(Command::Bundle(raw, klog, options))
+}
+
+/// Reads the arguments after `status`.
+#[cfg(feature = "admin")]
+pub(super) fn status(args: &[String], klog: Klog) -> Result<Command, UsageError> {
+    status_of(args, klog).map_err(|error| error.seen_from(STATUS))
+}
+
+#[cfg(feature = "admin")]
+fn status_of(args: &[String], klog: Klog) -> Result<Command, UsageError> {
+    let mut rest = args.to_vec();
+    let config = take_value(&mut rest, &["--config"])?;
+    let object = take_value(&mut rest, &["--object"])?;
+    let output = take_value(&mut rest, &["-o", "--output"])?;
+    let stale_after = take_value(&mut rest, &["--stale-after"])?;
+    let (mut raw, klog) = match run(&rest, klog)? {
+        Command::Run(raw, klog) => (raw, klog),
+        Command::RunHelp => return Ok(Command::StatusHelp),
+        other => return Ok(other),
+    };
+    let given = |value: &Option<String>| value.clone().filter(|value| !value.is_empty());
+    let options = StatusOptions {
+        config: config_of(config)?,
+        object: object.as_deref().map(object_of).transpose()?,
+        output: output_of(output.as_deref())?,
+        stale_after: stale_after_of(stale_after.as_deref())?,
+        sync_target: given(&raw.sync_target_uid),
+        asks_edge: given(&raw.to_kubeconfig).is_some(),
+    };
+    // The hub knows all that follow its configs.
+    if options.sync_target.is_none() {
+        raw.sync_target_uid = Some("all".to_owned());
+    }
+    Ok(Command::Status(raw, klog, options))
+}
+
+#[cfg(feature = "admin")]
+fn output_of(text: Option<&str>) -> Result<StatusOutput, UsageError> {
+    match text {
+        None => Ok(StatusOutput::Table),
+        Some("wide") => Ok(StatusOutput::Wide),
+        Some("json") => Ok(StatusOutput::Json),
+        Some(other) => {
+            let hint = spelling::hint(other, ["wide", "json"]);
+            Err(UsageError::new(format!("-o {other:?}: must be wide or json{hint}")))
+        }
+    }
+}
+
+#[cfg(feature = "admin")]
+fn stale_after_of(text: Option<&str>) -> Result<Duration, UsageError> {
+    let Some(text) = text else {
+        return Ok(DEFAULT_STALE_AFTER);
+    };
+    let found = duration::parse(text).filter(|found| !found.is_zero());
+    found.ok_or_else(|| {
+        let allowed = "must be a duration above 0s, such as 5m or 1h30m";
+        UsageError::new(format!("--stale-after {text:?}: {allowed}"))
+    })
+}
+
+#[cfg(feature = "admin")]
+fn config_of(name: Option<String>) -> Result<Option<String>, UsageError> {
+    if name.as_deref() == Some("") {
+        return Err(UsageError::new("--config \"\": must be the name of a config"));
+    }
+    Ok(name)
 }
 
 /// Kind, namespace and name, as all lines have them.
@@ -180,6 +256,63 @@ mod tests {
             let expected = Command::Check(raw.clone(), Klog::default(), format);
             assert_eq!(check(&words(&line), Klog::default()), Ok(expected), "{line}");
         }
+    }
+
+    #[cfg(feature = "admin")]
+    #[test]
+    fn a_status_needs_the_hub_alone() {
+        let all = StatusOptions {
+            stale_after: Duration::from_secs(300),
+            ..StatusOptions::default()
+        };
+        let with = |change: fn(&mut StatusOptions)| {
+            let mut options = all.clone();
+            change(&mut options);
+            options
+        };
+        for (line, expected) in [
+            ("", all.clone()),
+            ("-o wide", with(|of| of.output = StatusOutput::Wide)),
+            ("--output=json", with(|of| of.output = StatusOutput::Json)),
+            ("--config demo", with(|of| of.config = Some("demo".to_owned()))),
+            (
+                "--stale-after=1h",
+                with(|of| of.stale_after = Duration::from_secs(3600)),
+            ),
+            ("--to-kubeconfig=e", with(|of| of.asks_edge = true)),
+            ("--sync-target-uid=u", with(|of| of.sync_target = Some("u".to_owned()))),
+            (
+                "--object ConfigMap/shop/a",
+                with(|of| of.object = Some(["ConfigMap", "shop", "a"].map(str::to_owned))),
+            ),
+        ] {
+            match status(&words(&format!("--from-kubeconfig=a {line}")), Klog::default()) {
+                Ok(Command::Status(_, _, options)) => assert_eq!(options, expected, "{line}"),
+                other => panic!("{line}: {other:?}"),
+            }
+        }
+        for (line, expected) in [
+            ("-o yaml", "-o \"yaml\": must be wide or json"),
+            ("-o jsn", "-o \"jsn\": must be wide or json, did you mean json?"),
+            (
+                "--object a/b",
+                "--object \"a/b\": must be Kind/namespace/name, such as ConfigMap/shop/prices, or Kind//name, such as Namespace//shop",
+            ),
+            (
+                "--stale-after 0s",
+                "--stale-after \"0s\": must be a duration above 0s, such as 5m or 1h30m",
+            ),
+            (
+                "--stale-after 5",
+                "--stale-after \"5\": must be a duration above 0s, such as 5m or 1h30m",
+            ),
+            ("--config=", "--config \"\": must be the name of a config"),
+            ("--nonsense", "unknown flag --nonsense"),
+        ] {
+            let error = status(&words(line), Klog::default()).unwrap_err().to_string();
+            assert_eq!(error, format!("{expected} (see edge-syncer status --help)"));
+        }
+        assert_eq!(status(&words("-h"), Klog::default()), Ok(Command::StatusHelp));
     }
 
     #[cfg(feature = "admin")]

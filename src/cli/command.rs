@@ -21,6 +21,8 @@ const COMMANDS: &[&str] = &[
     "diff",
     #[cfg(feature = "admin")]
     "bundle",
+    #[cfg(feature = "admin")]
+    "status",
     "gen",
     #[cfg(feature = "admin")]
     "prep",
@@ -48,6 +50,8 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
             "diff" => return asks::diff(rest.as_slice(), klog),
             #[cfg(feature = "admin")]
             "bundle" => return asks::bundle(rest.as_slice(), klog),
+            #[cfg(feature = "admin")]
+            "status" => return asks::status(rest.as_slice(), klog),
             "gen" => return generate(rest.as_slice(), klog),
             #[cfg(feature = "init")]
             "init" => return init_args::parse(rest.as_slice()),
@@ -60,7 +64,7 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
             #[cfg(feature = "admin")]
             "man" => Command::Manual,
             #[cfg(not(feature = "admin"))]
-            "diff" | "bundle" | "prep" | "completion" | "man" => {
+            "diff" | "status" | "bundle" | "prep" | "completion" | "man" => {
                 return Err(UsageError::of_commands(format!(
                     "the binary for edges has no {arg}, edge-syncer-admin has"
                 )));
@@ -80,6 +84,8 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
                 Some("diff") => Command::DiffHelp,
                 #[cfg(feature = "admin")]
                 Some("bundle") => Command::BundleHelp,
+                #[cfg(feature = "admin")]
+                Some("status") => Command::StatusHelp,
                 #[cfg(feature = "admin")]
                 Some("prep") => Command::PrepHelp,
                 #[cfg(feature = "init")]

@@ -23,6 +23,7 @@ macro_rules! gen_line {
 macro_rules! pages_line {
     () => {
         "  diff        show what run would change with the same flags (edge-syncer diff --help)
+  status      say what is synced, what is not and why, as the hub knows it (edge-syncer status --help)
   bundle      write an archive for a support thread (edge-syncer bundle --help)
   completion  print completions for a shell: edge-syncer completion bash, zsh or fish
   man         print the manual page: edge-syncer man | man -l /dev/stdin\n"
@@ -397,6 +398,34 @@ pub(super) fn bundle() -> String {
 #[cfg(feature = "admin")]
 pub(super) fn diff() -> String {
     with_flags(DIFF_USAGE)
+}
+
+#[cfg(feature = "admin")]
+const STATUS_USAGE: &str = "\
+Usage: edge-syncer status --from-kubeconfig=FILE [flags]
+
+Says what of each config is synced at each edge, what fails and why, which deletes are held and what confirms them, and when
+each edge was last heard of, as the hub knows it. With --to-kubeconfig it compares the objects at both sides too, by their
+metadata. Reads only.
+
+Flags of its own:
+  --config NAME               only this config
+  --object KIND/NAMESPACE/NAME
+                              explain this object alone, such as ConfigMap/shop/prices or Namespace//shop
+  --stale-after DURATION      an edge that was not heard of for so long cannot be judged (default: 5m)
+  -o, --output FORMAT         wide for all columns, or json
+
+Exit codes: 0 all is synced, 1 something is not, 2 that is not known, or wrong usage.
+
+The flags and the environment of run are taken too. --sync-target-uid is not required: it picks one of several edges.
+NO_COLOR turns colours off, and COLUMNS is the width, if it is not that of the terminal.
+
+";
+
+/// The help of `status`.
+#[cfg(feature = "admin")]
+pub(super) fn status() -> String {
+    with_flags(STATUS_USAGE)
 }
 
 /// The help of `check`.

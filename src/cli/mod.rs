@@ -33,7 +33,9 @@ pub use kube_lite::logging::LogFormat;
 
 pub use args::RbacOptions;
 #[cfg(feature = "admin")]
-pub use args::{BundleOptions, DiffOptions};
+pub use args::{BundleOptions, DiffOptions, StatusOptions, StatusOutput};
+#[cfg(feature = "admin")]
+pub use screen::Screen;
 pub use settings::Settings;
 pub use usage::UsageError;
 
@@ -62,6 +64,8 @@ mod publish_args;
 mod publish_flags;
 #[cfg(any(feature = "init", feature = "publish"))]
 mod role_flags;
+#[cfg(feature = "admin")]
+mod screen;
 mod settings;
 mod usage;
 
@@ -116,6 +120,9 @@ pub enum Invocation {
     /// Write an archive for people who help.
     #[cfg(feature = "admin")]
     Bundle(Box<Settings>, BundleOptions),
+    /// Say what is synced, and what is not.
+    #[cfg(feature = "admin")]
+    Status(Box<Settings>, StatusOptions),
     /// Print roles.
     Rbac(Box<Settings>, RbacOptions),
     /// Run the role `init`.
@@ -177,7 +184,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, Usa
 fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, UsageError> {
     let is_command = matches!(
         words.first().map(String::as_str),
-        Some("run" | "check" | "diff" | "bundle" | "gen" | "prep" | "version" | "completion" | "man")
+        Some("run" | "check" | "diff" | "status" | "bundle" | "gen" | "prep" | "version" | "completion" | "man")
     );
     if is_go_name && !is_command {
         words.insert(0, "run".to_owned());
@@ -208,6 +215,13 @@ fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, Us
         Command::Bundle(raw, klog, options) => {
             let settings = settings(*raw, klog).map_err(|error| error.seen_from(asks::BUNDLE))?;
             Invocation::Bundle(Box::new(settings), options)
+        }
+        #[cfg(feature = "admin")]
+        Command::StatusHelp => Invocation::Print(help::status()),
+        #[cfg(feature = "admin")]
+        Command::Status(raw, klog, options) => {
+            let settings = settings(*raw, klog).map_err(|error| error.seen_from(asks::STATUS))?;
+            Invocation::Status(Box::new(settings), options)
         }
         Command::Rbac(raw, klog, options) => {
             let settings = settings(*raw, klog).map_err(|error| error.seen_from(asks::RBAC))?;
@@ -492,9 +506,9 @@ pub fn start_quiet_log(settings: &Settings) -> Result<(), UsageError> {
     log_as(level, settings.log_format)
 }
 
-/// The exit code of `diff`: nothing, something, or it is not known.
+/// The exit code of `diff` and `status`: nothing is found, something, or it is not known.
 #[cfg(feature = "admin")]
-pub(crate) fn code_of_diff(is_any: bool, is_known: bool) -> ExitCode {
+pub(crate) fn code_of_finding(is_any: bool, is_known: bool) -> ExitCode {
     match (is_any, is_known) {
         (_, false) => ExitCode::from(UNUSABLE),
         (true, true) => ExitCode::from(FAILED),

@@ -52,7 +52,7 @@ pub async fn diff(settings: Settings, options: DiffOptions) -> ExitCode {
         Ok(found) => {
             cli::print(&found.text());
             found.sum_up();
-            cli::code_of_diff(!found.is_empty(), found.is_known())
+            cli::code_of_finding(!found.is_empty(), found.is_known())
         }
         Err(error) => cli::cannot_tell(&*error),
     }

@@ -295,18 +295,10 @@ impl TypeState {
 
     /// How an object is selected.
     pub(super) fn selection(&self, name: &ObjectName) -> Selection {
-        let now = self.plan.named_origin(name);
-        let belongs = !self.former_copies.contains_key(name)
-            && now.is_some_and(|origin| self.plan.named_copy(&origin).as_ref() == Some(name));
-        let Some(edge) = self.edge_name(name).filter(|_| belongs) else {
+        if self.former_copies.contains_key(name) {
             return Selection::None;
-        };
-        // An implied namespace does not give way to upsync: what is in it needs it, and if it is not at the edge, it
-        // cannot be upsynced.
-        match self.plan.selector.selects(&edge) {
-            selected if selected.is_whole() && self.plan.yields_to.selects(&edge).is_whole() => Selection::None,
-            selected => selected,
         }
+        self.plan.selection(name)
     }
 
     /// What is selected has changed: an object that is not selected any more is not wanted any more.

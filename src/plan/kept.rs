@@ -19,6 +19,8 @@ const OF_SERVICE: &str = "kubernetes.io/service-name";
 const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 const BOOTSTRAPPING: &str = "kubernetes.io/bootstrapping";
 const AUTOUPDATE: &str = "apf.kubernetes.io/autoupdate-spec";
+/// Types of Secrets that are credentials of one cluster.
+const CREDENTIALS: [&str; 2] = ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"];
 /// kcp has it on each of its objects.
 const LOGICAL_CLUSTER: &str = "kcp.io/cluster";
 
@@ -105,10 +107,7 @@ const TABLE: &[Row] = {
             it.name == "default"
         }),
         some(Never, ("", "secrets", "Secret"), |it| {
-            matches!(
-                it.secret_type,
-                "kubernetes.io/service-account-token" | "bootstrap.kubernetes.io/token"
-            )
+            CREDENTIALS.contains(&it.secret_type)
         }),
         // Where the API server is, and how it is trusted.
         some(Named, ("", "services", "Service"), |it| it.is("default", API_SERVER)),
@@ -199,6 +198,13 @@ pub(crate) fn is_kept(resource: &ResourceType, object: &Object<'_>, is_named: bo
         };
         is_in_it && !(is_named && row.unless == Unless::Named)
     })
+}
+
+/// The field selector by which a server leaves out what metadata alone do not show to be kept: the type of a Secret.
+#[cfg(feature = "admin")]
+pub(crate) fn field_selector(resource: &ResourceType) -> Option<String> {
+    let without = CREDENTIALS.map(|kind| format!("type!={kind}"));
+    resource.is("", "secrets").then(|| without.join(","))
 }
 
 /// True for a type of which people may name objects that are not synced otherwise.

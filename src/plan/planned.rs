@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::rc::Rc;
 
+#[cfg(feature = "admin")]
+use kube_lite::Scope;
 use kube_lite::discovery::{GroupVersion, ServedResource};
 use kube_lite::{ObjectName, ResourceType, qualified};
 
-use super::{ConfigPlace, Direction, Naming, Problem, Selector, SyncedType};
+use super::{ConfigPlace, Direction, Naming, Problem, Selection, Selector, SyncedType};
 use crate::side::Side;
 
 /// What to sync now.
@@ -148,6 +150,48 @@ impl TypePlan {
             Direction::Down => &self.at_hub,
             Direction::Up => &self.at_edge,
         }
+    }
+
+    /// The type at the side of its copies.
+    pub fn at_copy(&self) -> &ResourceType {
+        match self.direction {
+            Direction::Down => &self.at_edge,
+            Direction::Up => &self.at_hub,
+        }
+    }
+
+    /// How the object is selected whose copy has this name, by the conversions as they are now.
+    pub fn selection(&self, copy: &ObjectName) -> Selection {
+        let origin = self.named_origin(copy);
+        let Some(origin) = origin.filter(|origin| self.named_copy(origin).as_ref() == Some(copy)) else {
+            return Selection::None;
+        };
+        let edge = match self.direction {
+            Direction::Down => copy,
+            Direction::Up => &origin,
+        };
+        // An implied namespace does not give way to upsync: what is in it needs it, and if it is not at the edge, it
+        // cannot be upsynced.
+        match self.selector.selects(edge) {
+            selected if selected.is_whole() && self.yields_to.selects(edge).is_whole() => Selection::None,
+            selected => selected,
+        }
+    }
+
+    /// The fewest list scopes that contain the origins of every selected object.
+    #[cfg(feature = "admin")]
+    pub fn origin_scopes(&self) -> BTreeSet<Scope> {
+        let scopes = self.selector.scopes(std::iter::empty());
+        let at_origin = |scope: Scope| {
+            let name = scope.name.as_ref().filter(|_| self.direction == Direction::Down);
+            let name = name.map(|name| ObjectName::new(scope.namespace.as_deref().unwrap_or_default(), name));
+            let origin = name.and_then(|name| self.named_origin(&name));
+            Scope {
+                name: origin.map(|origin| (&*origin.name).into()).or(scope.name),
+                ..scope
+            }
+        };
+        scopes.into_iter().map(at_origin).collect()
     }
 
     /// The origin of a copy of that name, by the conversions as they are now.

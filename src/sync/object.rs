@@ -89,6 +89,19 @@ pub fn is_never_synced(resource: &ResourceType, meta: &Meta, selection: Selectio
     kept::is_kept(resource, &meta.as_kept(), selection == Selection::Named)
 }
 
+/// True if the origin gets no copy, since it, or what would be in the copy's place, belongs to its own side alone: as far as
+/// its metadata show that.
+#[cfg(feature = "admin")]
+pub(crate) fn is_left_out(origin: &Address, copy: &Address, meta: &Meta, selection: Selection) -> bool {
+    let there = kept::Object {
+        namespace: copy.name.namespace(),
+        name: &copy.name.name,
+        ..meta.as_kept()
+    };
+    let is_kept_there = kept::is_kept(&copy.resource, &there, selection == Selection::Named);
+    selection != Selection::Implied && (is_never_synced(&origin.resource, meta, selection) || is_kept_there)
+}
+
 impl Desired {
     /// Cleans an origin for its copy. `None` if the object belongs to its own side alone.
     pub fn from_origin(

@@ -151,6 +151,11 @@ async fn the_page_about_what_would_change_works_as_it_is_written() {
     follow_from_quick_start("docs/diff.md", 15).await;
 }
 
+#[tokio::test]
+async fn the_page_about_what_is_synced_works_as_it_is_written() {
+    follow_from_quick_start("docs/status-command.md", 10).await;
+}
+
 /// The quick start of the README: what makes the clusters, the commands, and what the last one prints.
 fn quick_start() -> (Vec<String>, Vec<String>, String) {
     let page = Page::open("README.md");

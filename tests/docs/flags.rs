@@ -228,9 +228,9 @@ fn is_flag(name: &str) -> bool {
 
 #[test]
 fn every_flag_that_a_page_names_exists() {
-    /// Of kubectl, of `scripts/footprint`, of `check`, `bundle`, `gen rbac`, `init render` and `publish render`, and what
-    /// stands for any flag.
-    const OF_OTHERS: [&str; 13] = [
+    /// Of kubectl, of `scripts/footprint`, of `check`, `status`, `bundle`, `gen rbac`, `init render` and `publish render`, and
+    /// what stands for any flag.
+    const OF_OTHERS: [&str; 15] = [
         "--show-managed-fields",
         "--stress",
         "--minutes",
@@ -242,6 +242,8 @@ fn every_flag_that_a_page_names_exists() {
         "--target-name",
         "--name",
         "--object",
+        "--config",
+        "--stale-after",
         "--cluster-path",
         "--flag",
     ];

@@ -235,7 +235,10 @@ async fn controllers_that_fill_in_ca_bundles_at_both_sides_do_not_fight_through_
         };
         arrives(&edge, api, plural, "", name).await;
         fill_in(&hub, "injector", &of_hub).await;
-        let has = |bundle: &str| move |copy: &Value| copy.pointer(field) == Some(&json!(bundle));
+        let has = |bundle: &str| {
+            let bundle = json!(bundle);
+            move |copy: &Value| copy.pointer(field) == Some(&bundle)
+        };
         becomes(
             &edge,
             at,

@@ -1,0 +1,15 @@
+//! `edge-syncer status` between real API servers: what it says of each config at each edge is so, it reads only, and what cannot
+//! be read is said.
+
+mod support;
+
+#[path = "status/bench.rs"]
+mod bench;
+#[path = "status/compared.rs"]
+mod compared;
+#[path = "status/hub.rs"]
+mod hub;
+#[path = "status/memory.rs"]
+mod memory;
+#[path = "status/unknown.rs"]
+mod unknown;
