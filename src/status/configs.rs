@@ -108,8 +108,8 @@ impl Config {
         self.status.edges.iter().map(|edge| &*edge.uid)
     }
 
-    /// When the hub has last heard of an edge: by the hub's own clock where it has noted that, since the clock of a board may
-    /// be wrong.
+    /// When the hub has last heard of an edge: by the hub's own clock where it has noted that, since the clock of a
+    /// board may be wrong.
     fn seen(&self, uid: &str) -> Option<u64> {
         let managers = [manager_of(HEARTBEAT_FIELD_MANAGER, uid), status_manager(uid)];
         let noted = managers.iter().filter_map(|manager| self.written.get(manager).copied());
@@ -166,8 +166,8 @@ impl Config {
                     format!("the last heartbeat is from {at}: whatever has followed it is silent")
                 } else {
                     format!(
-                        "its last heartbeat is from {at}, and the hub keeps no more of it: apply manifests/crds of this version to \
-                         the hub"
+                        "its last heartbeat is from {at}, and the hub keeps no more of it: apply manifests/crds of this \
+                         version to the hub"
                     )
                 }
             }

@@ -63,8 +63,8 @@ struct Facts {
     edges: Vec<(Verdict, String)>,
 }
 
-/// Explains the object of this kind, namespace and name, at the hub or at the edge. `asks_edge` says that the bench has an
-/// edge.
+/// Explains the object of this kind, namespace and name, at the hub or at the edge. `asks_edge` says that the bench has
+/// an edge.
 pub(super) async fn explain(
     bench: &Bench<'_>,
     asks_edge: bool,

@@ -5,7 +5,8 @@ use serde_json::Value;
 /// So many are named.
 const MOST: usize = 10;
 
-/// The paths of fields that are wanted and not so: what a server has added is left out, and so are values that mean nothing.
+/// The paths of fields that are wanted and not so: what a server has added is left out, and so are values that mean
+/// nothing.
 pub(super) fn differing(wanted: &Value, found: &Value) -> Vec<String> {
     let mut paths = Vec::new();
     compare(wanted, found, "", &mut paths);
@@ -61,7 +62,8 @@ mod tests {
 
     #[test]
     fn only_what_is_wanted_and_not_so_is_named() {
-        let wanted = json!({"data": {"a": "1", "b.c": "2"}, "spec": {"list": [{"name": "x", "port": 1}], "no": null, "empty": {}}});
+        let spec = json!({"list": [{"name": "x", "port": 1}], "no": null, "empty": {}});
+        let wanted = json!({"data": {"a": "1", "b.c": "2"}, "spec": spec});
         for (found, expected) in [
             (wanted.clone(), &[][..]),
             (

@@ -1,5 +1,5 @@
-//! `edge-syncer status`: what is synced, what is not and why, as the hub knows it; with an edge, the objects of both sides
-//! too.
+//! `edge-syncer status`: what is synced, what is not and why, as the hub knows it; with an edge, the objects of both
+//! sides too.
 //!
 //! Reads only. What cannot be read is said, and all else is shown.
 

@@ -116,8 +116,8 @@ pub(super) fn wrapped(text: &str, indent: usize, width: Option<usize>) -> String
     lines + &line + "\n"
 }
 
-/// A text as it may be written to a terminal: what would move the cursor, colour, hide or turn round what others read is
-/// written out.
+/// A text as it may be written to a terminal: what would move the cursor, colour, hide or turn round what others read
+/// is written out.
 pub(super) fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for one in text.chars() {
