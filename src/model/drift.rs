@@ -116,7 +116,7 @@ fn warn_of_deletes(side: Side, copy: &str) {
     log_line!(
         Warn,
         CopyDeletedRepeatedly,
-        "something keeps deleting a copy, or takes the syncer's label from it; it is made again, ever less often",
+        "something keeps deleting a copy, or takes the syncer's label from it; it is recreated with increasing back-off",
         side = side.word(),
         object = copy,
         advice = "find out who does that, such as a cleanup job or another deploy tool (no server names it but in its audit \

@@ -202,8 +202,8 @@ reasons! {
     /// Something keeps changing a copy; it is corrected with increasing back-off. To do: stop it: `manager` and
     /// `fields` say who and what.
     CopyChangedRepeatedly,
-    /// Something keeps deleting a copy, or takes the syncer's label from it; it is made again, ever less often. To do:
-    /// see `advice`.
+    /// Something keeps deleting a copy, or takes the syncer's label from it; it is recreated with increasing back-off.
+    /// To do: see `advice`.
     CopyDeletedRepeatedly,
     /// So many finished Jobs are gone at the edge, unknown to the hub, that the record holds no more. To do: restart the
     /// syncer only when the hub has their statuses.
