@@ -1,8 +1,6 @@
 //! What people are shown of a syncer beside its log: the page for people on site and `edge-syncer bundle`, between real
 //! API servers; and what is secret, which is shown nowhere.
 
-#![expect(clippy::panic, reason = "in tests a failure is one")]
-
 mod support;
 
 #[path = "shown/bench.rs"]

@@ -1,6 +1,8 @@
 //! `edge-syncer status` between real API servers: what it says of each config at each edge is so, it reads only, and what cannot
 //! be read is said.
 
+#![expect(clippy::panic, reason = "in tests a failure is one")]
+
 mod support;
 
 #[path = "status/bench.rs"]

@@ -107,7 +107,9 @@ pub async fn bundle(settings: Settings, options: BundleOptions) -> ExitCode {
     if let Output::File(path) = &output {
         cli::say(&format!("written: {}", path.display()));
     }
-    [has, missing, left_out].iter().for_each(|line| cli::say(line));
+    for line in [has, missing, left_out] {
+        cli::say(&line);
+    }
     cli::code_of_points(checked.points.worst())
 }
 
@@ -117,7 +119,7 @@ fn cannot_write(path: &str, error: &std::io::Error) -> ExitCode {
 
 /// The name of an archive that was made at this time.
 fn name_at(time: &str) -> String {
-    let digits: String = time.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
+    let digits: String = time.chars().filter(char::is_ascii_alphanumeric).collect();
     format!("edge-syncer-bundle-{digits}.tar.gz")
 }
 

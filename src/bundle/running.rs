@@ -2,7 +2,9 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// The longest answer that is read: the page and the metrics have a few kilobytes.
 const LONGEST: usize = 4 << 20;

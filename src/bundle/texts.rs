@@ -136,7 +136,7 @@ mod tests {
                 {"object": "Pod/a/b", "side": "edge", "since": "T", "reason": "R", "message": "no\nway"}]}]},
         });
         assert_eq!(
-            failing(&[config.clone()]),
+            failing(std::slice::from_ref(&config)),
             "SyncerConfig a, edge u: Pod/a/b, edge, since T: R: no way\n"
         );
         let found: Value = serde_json::from_str(&configs(vec![config.clone()])).unwrap();
@@ -155,7 +155,7 @@ mod tests {
             json!({"groups": [1, {"versions": {}}]}),
         ] {
             groups(&odd);
-            failing(&[odd.clone()]);
+            failing(std::slice::from_ref(&odd));
             configs(vec![odd]);
         }
         let answer = json!({"groups": [{"name": "apps", "versions": [{"version": "v1"}, {"version": "v2"}]}]});

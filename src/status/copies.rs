@@ -167,18 +167,17 @@ impl Bench<'_> {
                     continue;
                 };
                 found.counts.selected += 1;
-                let place = match copies.remove(&wanted) {
-                    Some(copy) => place(copy, &meta.uid),
-                    None => {
-                        absent.push(Absent {
-                            origin: address(of, of.direction.origin(), meta.object_name()),
-                            copy: address(of, of.direction.copy(), wanted),
-                            selection,
-                        });
-                        continue;
-                    }
+                let place = if let Some(copy) = copies.remove(&wanted) {
+                    place(copy, &meta.uid)
+                } else {
+                    absent.push(Absent {
+                        origin: address(of, of.direction.origin(), meta.object_name()),
+                        copy: address(of, of.direction.copy(), wanted),
+                        selection,
+                    });
+                    continue;
                 };
-                if place != Place::InPlace {
+                if place != Place::Right {
                     found.counts.out_of_place += 1;
                     found.objects.push(out_of_place(of, &wanted, place));
                 }
@@ -209,13 +208,12 @@ impl Bench<'_> {
             selection,
         } in absent
         {
-            let place = match &listed {
-                Some(listed) => listed.get(&copy.name).copied().unwrap_or(Place::Missing),
-                None => {
-                    let meta = read_metadata(self.at(side), &copy.resource, &copy.name).await;
-                    let meta: Option<Meta> = meta.map_err(|error| (side, error))?;
-                    meta.map_or(Place::Missing, |meta| other(of, &meta, self.we))
-                }
+            let place = if let Some(listed) = &listed {
+                listed.get(&copy.name).copied().unwrap_or(Place::Missing)
+            } else {
+                let meta = read_metadata(self.at(side), &copy.resource, &copy.name).await;
+                let meta: Option<Meta> = meta.map_err(|error| (side, error))?;
+                meta.map_or(Place::Missing, |meta| other(of, &meta, self.we))
             };
             let has_finished = place == Place::Missing && self.has_finished(of, &origin, &copy, selection).await?;
             if has_finished {
@@ -345,14 +343,14 @@ pub(super) fn place(copy: Copy, origin: &str) -> Place {
         CopyState::Anothers => Place::OfAnotherSyncer,
         CopyState::Ours if copy.terminating => Place::Terminating,
         CopyState::Ours if copy.origin != 0 && origin != 0 && copy.origin != origin => Place::OfEarlierOrigin,
-        CopyState::Ours => Place::InPlace,
+        CopyState::Ours => Place::Right,
     }
 }
 
 /// What an object is that no list of copies has named.
 fn other(of: &TypePlan, meta: &Meta, we: &SyncTarget) -> Place {
     match place(Copy::of(of.direction, of.at_copy(), meta, we), "") {
-        Place::InPlace if !meta.is_labelled(of.direction) => Place::Unlabelled,
+        Place::Right if !meta.is_labelled(of.direction) => Place::Unlabelled,
         // It came after the copies were listed.
         place => place,
     }
@@ -371,11 +369,11 @@ mod tests {
         };
         let of = |state| Copy { state, ..ours };
         for (copy, origin, expected) in [
-            (ours, "u1", Place::InPlace),
+            (ours, "u1", Place::Right),
             (ours, "u2", Place::OfEarlierOrigin),
             // The Go syncer's copies do not say of what they were made, and nor do some servers.
-            (Copy { origin: 0, ..ours }, "u2", Place::InPlace),
-            (ours, "", Place::InPlace),
+            (Copy { origin: 0, ..ours }, "u2", Place::Right),
+            (ours, "", Place::Right),
             (
                 Copy {
                     terminating: true,

@@ -381,17 +381,17 @@ impl Facts {
         }
         let is_create_only = matches!(&self.origin, Said::There(origin) if origin.is_create_only);
         let found = match found {
-            Place::InPlace if is_create_only || there.copy.create_only => {
+            Place::Right if is_create_only || there.copy.create_only => {
                 words.push(format!("its content is left to the edge ({DOWNSYNC_OVERWRITE})"));
-                Place::InPlace
+                Place::Right
             }
-            Place::InPlace if !there.differing.is_empty() => {
+            Place::Right if !there.differing.is_empty() => {
                 words.push(format!("{}: {}", Place::Differs.words(), there.differing.join(", ")));
                 Place::Differs
             }
             other => other,
         };
-        let verdict = if found == Place::InPlace {
+        let verdict = if found == Place::Right {
             Verdict::Synced
         } else {
             Verdict::NotSynced

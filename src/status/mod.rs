@@ -216,12 +216,11 @@ fn open_edge(
     let mut known = uids.iter();
     let only = known.next().filter(|_| known.next().is_none());
     let Some(uid) = options.sync_target.as_ref().or(only) else {
-        let names = match uids.len() {
-            0 => "the hub knows of none".to_owned(),
-            _ => {
-                let names: Vec<&str> = uids.iter().map(String::as_str).collect();
-                format!("the hub knows {}", names.join(", "))
-            }
+        let names = if uids.is_empty() {
+            "the hub knows of none".to_owned()
+        } else {
+            let names: Vec<&str> = uids.iter().map(String::as_str).collect();
+            format!("the hub knows {}", names.join(", "))
         };
         return Err(format!(
             "--sync-target-uid is missing: it must be that of the edge of --to-kubeconfig; {names}"

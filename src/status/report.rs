@@ -217,7 +217,7 @@ pub(super) struct OutOfPlace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Place {
     /// The copy.
-    InPlace,
+    Right,
     /// Nothing.
     Missing,
     /// An object that no syncer has made.
@@ -239,7 +239,7 @@ pub(super) enum Place {
 impl Place {
     pub(super) fn words(self) -> &'static str {
         match self {
-            Self::InPlace => "in place",
+            Self::Right => "in place",
             Self::Missing => "missing",
             Self::Foreign => "an object that no syncer has made is in its place",
             Self::OfAnotherSyncer => "the copy of another sync target is in its place",

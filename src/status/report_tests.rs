@@ -126,7 +126,9 @@ fn paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
         }
         Value::Array(items) => {
             assert!(!items.is_empty(), "{path}: the report is to have all of it");
-            items.iter().for_each(|item| paths(item, &format!("{path}[]"), found));
+            for item in items {
+                paths(item, &format!("{path}[]"), found);
+            }
         }
         _ => _ = found.insert(path.to_owned()),
     }

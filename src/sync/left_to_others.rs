@@ -309,7 +309,7 @@ mod tests {
             (entry("helm", "scale", &mode), &spec, Some("/mode")),
             (entry("helm", "status", &mode), &own, None),
         ] {
-            let (found, _) = applied(&spec, copy, &[entry.clone()], None).await;
+            let (found, _) = applied(&spec, copy, std::slice::from_ref(&entry), None).await;
             let mut expected = spec.clone();
             if let Some((at, field)) = path.and_then(|path| path.rsplit_once('/')) {
                 expected.pointer_mut(at).unwrap().as_object_mut().unwrap().remove(field);
@@ -355,7 +355,7 @@ mod tests {
         let (found, asked) = applied(
             &json!({"more": 5}),
             &json!({"more": 4}),
-            &[other.clone()],
+            std::slice::from_ref(&other),
             Some(&json!({})),
         )
         .await;

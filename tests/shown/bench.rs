@@ -131,7 +131,7 @@ async fn judge(request: Request<Incoming>, words: &str) -> Result<Response<Full<
     {
         let text = value.as_str().unwrap_or_default();
         let plain = decoded(text);
-        quoted += &format!(" {text} {plain} {plain:?}");
+        quoted.extend([" ", text, " ", &plain, &format!(" {plain:?}")]);
     }
     let object = request["object"].to_string();
     let answer = json!({

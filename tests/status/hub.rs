@@ -123,12 +123,12 @@ async fn what_the_edge_refuses_and_what_is_misspelt_is_1_with_the_words_that_hel
         .says("did you mean Work?");
     let json = compared(&stage, &["-o", "json"]).await;
     let json = json.ends_with(1).json();
-    let state = |object: &str| {
+    let place = |object: &str| {
         let objects = json["edge"]["objects"].as_array().cloned().unwrap_or_default();
         let found = objects.into_iter().find(|found| found["object"] == object);
         found.map(|found| found["state"].clone())
     };
-    assert_eq!(state(&bad), Some(json!("Missing")), "{json:#}");
+    assert_eq!(place(&bad), Some(json!("Missing")), "{json:#}");
     drop_crds(&[hub, edge], &[&format!("works.{group}")]).await;
 }
 

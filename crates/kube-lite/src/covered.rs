@@ -54,7 +54,9 @@ fn of_patch(step: &Value, values: &mut Vec<String>) {
 }
 
 fn of_object(object: &Value, values: &mut Vec<String>) {
-    FIELDS.iter().for_each(|field| leaves(&object[*field], values));
+    for field in FIELDS {
+        leaves(&object[field], values);
+    }
     of_last_applied(&object["metadata"]["annotations"][LAST_APPLIED], values);
 }
 
