@@ -6,6 +6,7 @@ mod contention;
 mod definitions;
 mod deselections;
 mod drift;
+mod events;
 mod finished;
 mod flow;
 mod heartbeat;
@@ -40,7 +41,9 @@ use tokio::time::Instant;
 
 use self::things::*;
 use self::world::World;
-use crate::model::effect::{Answer, ConfigKind, Done, Effect, Known, NamespaceDone, NamespaceStep, Request};
+use crate::model::effect::{
+    Answer, ConfigKind, Done, Effect, EventDone, EventToWrite, Known, NamespaceDone, NamespaceStep, Request,
+};
 use crate::model::{Course, Event, Feed, Key, Limits, Model, Moment, OneCluster, PLAN_SLICE, Settings};
 use crate::plan::Direction;
 use crate::side::Side;
@@ -70,6 +73,8 @@ struct Bench {
     statuses: Vec<(Key, Box<StatusJob>)>,
     /// What is to be done about namespaces at the hub.
     namespaces: Vec<(String, NamespaceStep)>,
+    /// The Events that were written.
+    events: Vec<EventToWrite>,
     /// What else was asked or written, in order, in a word.
     log: Vec<String>,
     /// How often the model has asked for a new beginning.
@@ -108,6 +113,7 @@ impl Bench {
             work: Vec::new(),
             statuses: Vec::new(),
             namespaces: Vec::new(),
+            events: Vec::new(),
             log: Vec::new(),
             turns: 0,
             listed: BTreeSet::new(),
