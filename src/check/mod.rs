@@ -290,7 +290,7 @@ fn permission_point(side: Side, permission: &Permission, answer: Result<Vec<&str
         Ok(lacking) => {
             let words = format!("may not {} {what} ({feature})", lacking.join(", "));
             // Without these, less is done and nothing fails; and roles need none if the syncer has what they grant.
-            if row.is_optional || row.on == On::Roles {
+            if row.is_optional || matches!(row.on, On::Roles | On::Events) {
                 let words = format!("{words}; it is optional: without it, {}", row.without);
                 points.add(side, about, Verdict::Note, words, "");
             } else {

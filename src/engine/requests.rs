@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
 use super::dry_run::DryRun;
-use super::{definitions, discover, heartbeat, hub_namespaces, left, record};
+use super::{definitions, discover, events, heartbeat, hub_namespaces, left, record};
 use crate::model::Model;
 use crate::model::effect::{Answer, Done, Request};
 use crate::side::Side;
@@ -115,6 +115,11 @@ impl Perform<Model> for Sender {
                 let hub = at(Side::Hub)?;
                 async move { Answer::Statuses(heartbeat::write_statuses(&hub, statuses).await) }.boxed_local()
             }
+            Request::Events(side, all) => {
+                let (server, policy) = (at(side)?, Rc::clone(&self.policy));
+                async move { Answer::Events(side, events::write(&server, &policy.sync_target.uid, all).await) }
+                    .boxed_local()
+            }
             // Nobody has asked for a dry run.
             Request::Tried(_) => return None,
         })
@@ -144,7 +149,7 @@ fn rehearse(
         // As if it had been written.
         Request::WriteRecord(_, kept) => Some(async move { Answer::Recorded(Ok(Box::new(kept)), false) }.boxed_local()),
         // They are not, and nothing waits for them.
-        Request::Heartbeat(_) | Request::Statuses(_) => None,
+        Request::Heartbeat(_) | Request::Statuses(_) | Request::Events(..) => None,
         Request::Tried(remaining) => {
             dry_run.tried(remaining);
             None

@@ -32,6 +32,8 @@ impl Model {
             let damped = state.inventory.is_known_contention(name, now);
             let message = "a copy was deleted, or has lost its label, by somebody else; it is corrected";
             self.report.drift(side, &copy, (message, "", ""), damped);
+            let words = "it was deleted, or has lost its label, by somebody else";
+            self.event_of_drift(type_id, name, words.to_owned());
         }
         self.enqueue(type_id, name.clone(), None);
     }
@@ -62,6 +64,11 @@ impl Model {
             let damped = state.inventory.is_known_contention(&name, now);
             let message = "a copy was changed by somebody else; what its origin sets is corrected";
             self.report.drift(side, &copy, (message, &manager, &fields), damped);
+            let words = match &*manager {
+                "" => "it was changed by somebody else".to_owned(),
+                manager => format!("it was changed by {manager} ({fields})"),
+            };
+            self.event_of_drift(type_id, &name, words);
         }
         // What has failed is not tried earlier for that.
         if !self.queue.has(&Key::new(type_id, Task::Object, name.clone())) {

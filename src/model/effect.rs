@@ -10,6 +10,7 @@ pub(crate) use super::config_kind::ConfigKind;
 pub(crate) use super::config_status::{StatusesToWrite, StatusesWritten};
 pub(crate) use super::definitions::TypeDefinitionAnswers;
 pub(crate) use super::dry_run::Remaining;
+pub(crate) use super::events::{EventDone, EventKey, EventToWrite};
 pub(crate) use super::guard::vanished::Left;
 pub(crate) use super::heartbeat::{ConfigHeartbeat, ConfigToMark, HeartbeatRequest, HeartbeatResult, Places};
 pub(crate) use super::hub_namespaces::{NamespaceDone, NamespaceEnd, NamespaceStep};
@@ -55,6 +56,8 @@ pub(crate) enum Request {
     Heartbeat(HeartbeatRequest),
     /// Apply what this edge says of the configs.
     Statuses(StatusesToWrite),
+    /// Write Events at a side.
+    Events(Side, Vec<EventToWrite>),
     /// Tell whoever asked for a dry run that all was tried, and what is left. It has no answer.
     Tried(Remaining),
 }
@@ -85,6 +88,8 @@ pub(crate) enum Answer {
     Heartbeat(HeartbeatResult),
     /// So has what this edge says of them.
     Statuses(StatusesWritten),
+    /// So have Events at a side.
+    Events(Side, Vec<(EventKey, EventDone)>),
 }
 
 /// What a worker ended with.

@@ -288,6 +288,7 @@ impl Model {
             return;
         }
         let of_edge = self.of_edge(self.hold_condition(), are_complete);
+        self.events_of_configs(&of_edge);
         let clock = (self.settings.clock)();
         let uid = &self.settings.policy.sync_target.uid;
         let (all, again) = self.statuses.differing(of_edge, uid, &clock, self.now);

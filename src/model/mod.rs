@@ -27,6 +27,7 @@ mod drift;
 pub(crate) mod dry_run;
 pub(crate) mod effect;
 mod ends;
+pub(crate) mod events;
 mod feeds;
 mod finished;
 mod guard;
@@ -76,6 +77,8 @@ use self::configs::SelectedConfigs;
 use self::definitions::TypeDefinitionReads;
 use self::deselections::Deselections;
 use self::effect::{Answer, Done, Effect, Kept, Request};
+pub use self::events::EventReason;
+use self::events::Events;
 use self::finished::FinishedJobs;
 pub use self::guard::Limits;
 use self::guard::{Guard, NewTokens};
@@ -247,6 +250,7 @@ pub(crate) struct Model {
     selected_namespaces: SelectedNamespaces,
     heartbeat: Heartbeat,
     statuses: ConfigStatuses,
+    events: Events,
     queue: Queue<Key>,
     workers: Workers,
     clusters: Clusters,
@@ -298,6 +302,7 @@ impl Model {
             selected_namespaces: SelectedNamespaces::default(),
             heartbeat: Heartbeat::default(),
             statuses: ConfigStatuses::default(),
+            events: Events::default(),
             queue,
             workers,
             clusters: Clusters::default(),
@@ -337,6 +342,11 @@ impl Model {
             Answer::NamespacesFound(found) => self.on_namespaces_found(found),
             Answer::Heartbeat(written) => self.on_heartbeat(written),
             Answer::Statuses(written) => self.on_statuses(written),
+            Answer::Events(side, written) => {
+                if let Some(error) = self.on_events(side, written) {
+                    self.side_is_silent(side, "writing an Event", &error);
+                }
+            }
             Answer::Discovered(side, answers) => self.on_discovered(side, answers),
             Answer::Recorded(result, is_read) => self.on_record(result, is_read),
         }
@@ -401,6 +411,7 @@ impl Role for Model {
         self.refill();
         if self.may_write() {
             self.start_work();
+            self.write_events();
         }
         self.report.sum_up(false);
     }
@@ -412,6 +423,7 @@ impl Role for Model {
         self.queue.it_is(moment.now);
         self.sides.meet(moment.contacts);
         self.notice_answers();
+        self.notice_ends();
         if !matches!(event, Event::Due | Event::Asked(_)) {
             self.look_at_statuses_soon();
         }
@@ -439,6 +451,7 @@ impl Role for Model {
         let may = |timer| match timer {
             Timer::HubNamespaces | Timer::Work => self.may_write(),
             Timer::Heartbeat | Timer::ConfigStatus => self.may_write() && !self.writes_to_configs(),
+            Timer::Events(side) => self.may_write() && !self.sides.of(side).answering.is_silent(),
             Timer::Record => self.may_keep_record(),
             Timer::ConfigKinds => self.selecting.are_known(),
             _ => true,

@@ -339,8 +339,11 @@ impl Model {
         if whole && is_news {
             self.job_may_have_finished(type_id, name, object, false);
         }
+        let is_ending = meta.deletion_timestamp.is_some();
+        if is_ending && seen.copy.state == CopyState::Ours {
+            self.copy_ends(type_id, name);
+        }
         if drifted {
-            let is_ending = meta.deletion_timestamp.is_some();
             self.drifted(type_id, name.clone(), object.bytes, is_ending);
         }
         if is_orphan {

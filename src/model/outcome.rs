@@ -70,11 +70,13 @@ impl Model {
             Ending::Skipped(Why::Conflict(owner)) => {
                 state.inventory.failed(name, LeftOpen::Unsure);
                 self.report.conflict(side, &object, owner.as_deref(), false);
+                self.event_of_failure(key, side, object);
                 return queue::Done::Retry(None);
             }
             Ending::Skipped(Why::Kept) => {
                 state.inventory.failed(name, LeftOpen::Unsure);
                 self.report.conflict(side, &object, None, true);
+                self.event_of_failure(key, side, object);
                 return queue::Done::Retry(None);
             }
             Ending::Skipped(Why::NameTaken(others)) => {
@@ -103,7 +105,8 @@ impl Model {
         }
         if self.says_too_little(key, outcome) {
             if !outcome.waits_for.is_empty() {
-                self.both_work(direction, origin, object, &outcome.waits_for);
+                self.both_work(direction, origin, object.clone(), &outcome.waits_for);
+                self.event_of_failure(key, side, object);
             }
             return queue::Done::Retry(None);
         }
@@ -118,6 +121,8 @@ impl Model {
             _ => &*outcome.waits_for,
         };
         self.both_work(direction, origin, object.clone(), waits_for);
+        self.event_of_failure(key, side, object.clone());
+        self.event_of_success(key, &outcome.ending, corrects);
         self.report_synced(side, &object, &outcome.ending, corrects);
         if let (Ending::Changed(_), Some(since)) = (&outcome.ending, self.queue.since(key)) {
             self.report.synced(side, self.now.duration_since(since));
@@ -467,7 +472,8 @@ impl Model {
         // Work ends at its first failure, so an object fails on one side at a time.
         let other = Direction::from(*side).copy();
         self.report.clear(&Subject::object(other, elsewhere.for_people()));
-        self.fails(Subject::object(*side, object), failure.doing, error);
+        self.fails(Subject::object(*side, object.clone()), failure.doing, error);
+        self.event_of_failure(key, *side, object);
         retry
     }
 

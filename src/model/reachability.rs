@@ -85,6 +85,9 @@ impl Model {
         let now = self.now;
         self.sides.of_mut(side).answering.falls_silent(now);
         self.fails(Subject::Side(side), doing, error);
+        if side == Side::Hub {
+            self.plan_events(Side::Edge);
+        }
     }
 
     /// Logs that something failed, if that is new.
@@ -130,6 +133,7 @@ impl Model {
             return;
         }
         self.report.works(&Subject::Side(side));
+        self.event_of_return(side);
         self.origins_are_unsteady(Direction::from(side));
         self.comes_back(side);
     }

@@ -34,6 +34,8 @@ pub(super) enum Timer {
     Heartbeat,
     /// It is looked whether the status of the configs is to be written, or that is being written.
     ConfigStatus,
+    /// Events are written at a side.
+    Events(Side),
     /// The hub is asked for a kind of configs that it did not serve.
     Configs(ConfigKind),
     /// Copies whose end has not been reported for long are listed again.

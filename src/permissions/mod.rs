@@ -67,6 +67,8 @@ pub enum On {
     Everything,
     /// The syncer's own record.
     Record,
+    /// Events about what it syncs; at the hub about configs, in the namespace of what is in none.
+    Events,
     /// Records that it takes over.
     FormerRecords,
     /// The syncer's own Lease.
@@ -113,6 +115,8 @@ pub enum When {
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 const KEEP: &[&str] = &["get", "create", "patch"];
+const EVENTS: &[&str] = &["create", "patch"];
+const NO_EVENTS: &str = "there are none, and conditions and log say the same";
 const DEFINITIONS: On = On::Type("apiextensions.k8s.io", "customresourcedefinitions", &[]);
 const NAMESPACES: On = On::Type("", "namespaces", &[]);
 const IDENTITY: On = On::Type("", "namespaces", &["kube-system", "default"]);
@@ -177,6 +181,9 @@ pub const TABLE: &[Row] = &[
         When::Heartbeat,
         "The heartbeat and the conditions on the configs.",
     ),
+    row(Hub, "Events on the configs", "`events.events.k8s.io` in `default`", EVENTS)
+        .on(On::Events, When::Heartbeat, "Events on the configs.")
+        .without(NO_EVENTS),
     row(Hub, "which cluster this is", "`namespaces` `kube-system` and `default`", &["get"]).on(
         IDENTITY,
         When::Always,
@@ -367,6 +374,13 @@ pub const TABLE: &[Row] = &[
     )
     .on(DEFINITIONS, When::MoreToCome, LATER)
     .optional(FOUND_LATER),
+    row(Edge, "Events on what is synced", "`events.events.k8s.io`, in all namespaces", EVENTS)
+        .on(
+            On::Events,
+            When::Always,
+            "Events on what is synced, and on the syncer's record.",
+        )
+        .without(NO_EVENTS),
     row(
         Edge,
         "its record",

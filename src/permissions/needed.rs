@@ -1,5 +1,6 @@
 //! Which rows of the table the present configs need, and of which types.
 
+use driver::events;
 use kube_lite::{ObjectName, ResourceType, may_be_a_crd};
 
 use super::{On, Row, TABLE, When};
@@ -220,6 +221,13 @@ fn resources(row: &'static Row, situation: &Situation<'_>, escalating: &mut Vec<
         On::Roles => ["roles", "clusterroles"].map(|resource| one(ROLES, resource)).to_vec(),
         On::Everything => vec![one("*", "*")],
         On::Record => vec![own("", "configmaps", vec![record_name(&situation.sync_target.uid)])],
+        On::Events => {
+            let namespace = (row.side == Side::Hub).then(|| events::NAMESPACE.to_owned());
+            vec![Permission {
+                namespace,
+                ..one("events.k8s.io", "events")
+            }]
+        }
         On::FormerRecords => {
             let former = situation.sync_target.former.iter().map(|uid| record_name(uid));
             let names = former.chain([LEGACY_RECORD.to_owned()]).collect();

@@ -131,12 +131,14 @@ fn lines(side: Side, spec: &serde_json::Value, change: impl FnOnce(&mut Situatio
     (found.permissions.iter().map(line).collect(), found.escalating)
 }
 
-const CONFIGS: [&str; 4] = [
+const CONFIGS: [&str; 5] = [
     "syncerconfigs.edge.kubestellar.io get,list,watch",
     "edgesyncconfigs.edge.kubestellar.io get,list,watch",
     "syncerconfigs/status.edge.kubestellar.io patch",
     "edgesyncconfigs/status.edge.kubestellar.io patch",
+    "default/events.events.k8s.io create,patch",
 ];
+const EVENTS: &str = "events.events.k8s.io create,patch";
 const IDENTITY: &str = "namespaces get of kube-system,default";
 const RECORDS: [&str; 2] = [
     "own/configmaps get,create,patch of edge-syncer-types-site-7",
@@ -157,6 +159,7 @@ fn the_hub_lets_configs_be_read_and_marked_whatever_they_select() {
         CONFIGS[1],
         "syncerconfigs.edge.kubestellar.io patch",
         "edgesyncconfigs.edge.kubestellar.io patch",
+        CONFIGS[4],
         IDENTITY,
     ];
     check(Side::Hub, &down(&[]), &main, |it| it.has_config_status = false);
@@ -217,15 +220,16 @@ fn the_edge_lets_what_goes_down_be_written_and_what_goes_up_be_read() {
         "(*.* list)",
         &format!("({CRDS} get,list)"),
         "(namespaces delete)",
+        EVENTS,
         // The records are ConfigMaps, and have a rule of their own even where all ConfigMaps may be written.
         RECORDS[0],
         RECORDS[1],
     ];
     check(Side::Edge, &down(&["configmaps"]), &expected, |_| ());
-    let expected = [&["deployments.apps get,list,watch", IDENTITY][..], &RECORDS].concat();
+    let expected = [&["deployments.apps get,list,watch", IDENTITY, EVENTS][..], &RECORDS].concat();
     check(Side::Edge, &up(&["deployments.apps"]), &expected, |_| ());
     let expected = [
-        &[IDENTITY][..],
+        &[IDENTITY, EVENTS][..],
         &RECORDS,
         &[
             "own/leases.coordination.k8s.io create",
@@ -246,7 +250,7 @@ fn renewed_tokens_are_asked_for_at_the_hub_and_kept_at_the_edge() {
     .concat();
     check(Side::Hub, &down(&[]), &expected, |it| it.account = Some(account));
     let secret = Box::leak(Box::new(ObjectName::new("own", "hub")));
-    let expected = [&[IDENTITY][..], &RECORDS, &["own/secrets get,patch of hub"]].concat();
+    let expected = [&[IDENTITY, EVENTS][..], &RECORDS, &["own/secrets get,patch of hub"]].concat();
     check(Side::Edge, &down(&[]), &expected, |it| it.secret = Some(secret));
 }
 
@@ -254,7 +258,7 @@ fn renewed_tokens_are_asked_for_at_the_hub_and_kept_at_the_edge() {
 fn what_gives_permissions_is_left_out_unless_it_is_asked_for() {
     let spec = down(&["clusterroles.rbac.authorization.k8s.io"]);
     let (found, left_out) = lines(Side::Edge, &spec, |_| ());
-    assert_eq!(found, [&[IDENTITY][..], &RECORDS].concat());
+    assert_eq!(found, [&[IDENTITY, EVENTS][..], &RECORDS].concat());
     assert_eq!(left_out, ["clusterroles.rbac.authorization.k8s.io"]);
     let (found, left_out) = lines(Side::Edge, &spec, |it| it.allows_escalation = true);
     let expected = [
@@ -291,7 +295,7 @@ fn each_row_says_what_it_is_for_and_is_one() {
             "{row:?}"
         );
         assert!(
-            row.without.is_empty() != row.is_optional || row.on == On::Roles,
+            row.without.is_empty() != row.is_optional || matches!(row.on, On::Roles | On::Events),
             "{row:?}"
         );
         let is_same = |other: &Row| (other.side, other.on, other.verbs) == (row.side, row.on, row.verbs);

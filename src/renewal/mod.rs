@@ -232,7 +232,11 @@ impl Renewal {
             let side = Side::of(cluster);
             let are_renewed =
                 side == Side::Hub && self.setup.keep.is_some() && matches!(&*credentials, Credentials::Token(..));
-            match self.notices[index].due(&credentials, are_renewed, now) {
+            let notice = self.notices[index].due(&credentials, are_renewed, now);
+            if notice.is_some() {
+                cluster.end_is_logged();
+            }
+            match notice {
                 None => {}
                 Some(Notice::Ending(end)) => log_line!(
                     Warn,

@@ -31,7 +31,7 @@ use crate::side::Side;
 
 pub use self::counters::{Counters, SYNC_ENDS};
 pub use self::left_out::LeftOut;
-pub use self::subject::{Subject, Topic};
+pub use self::subject::{Subject, Topic, is_permission};
 
 /// How long a server that is back may refuse what it allows later: it answers before it knows its roles, its types and its
 /// storage.

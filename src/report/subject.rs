@@ -213,7 +213,7 @@ fn of_object(error: &Error) -> (LogReason, &'static str) {
 }
 
 /// True if the server itself says that the syncer lacks a permission.
-fn is_permission(error: &Error) -> bool {
+pub fn is_permission(error: &Error) -> bool {
     error.is_forbidden() && error.status().is_some_and(|status| status.message.contains(" cannot "))
 }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use kube_lite::bounded::at_most;
 use kube_lite::read::{at_least, not_older, read_metadata};
-use kube_lite::{Cluster, Content, Error, qualified};
+use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType, qualified};
 use serde::Deserialize;
 
 use super::job::{Job, Seen, Why};
@@ -73,9 +73,21 @@ pub(super) fn other_origin_of(copy: &Meta, job: &Job, desired: &Desired) -> Opti
     })
 }
 
-/// The finalizers of what is being deleted in the copy's place: it is gone only when whatever is responsible for each
-/// of these has removed it.
-pub(super) async fn finalizers_of(copies: &Cluster, job: &Job) -> Result<Vec<String>, Error> {
+/// What is known of an object without its content.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub(crate) uid: String,
+    pub(crate) is_ending: bool,
+    /// When it is being deleted, it is gone only when whatever is responsible for each of these has removed it.
+    pub(crate) finalizers: Vec<String>,
+}
+
+/// Reads that; nothing if there is no such object.
+pub(crate) async fn found_at(
+    cluster: &Cluster,
+    resource: &ResourceType,
+    name: &ObjectName,
+) -> Result<Option<Found>, Error> {
     #[derive(Deserialize)]
     struct Wire {
         metadata: WireMeta,
@@ -83,23 +95,36 @@ pub(super) async fn finalizers_of(copies: &Cluster, job: &Job) -> Result<Vec<Str
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct WireMeta {
+        #[serde(default)]
+        uid: String,
         deletion_timestamp: Option<String>,
         #[serde(default, deserialize_with = "at_most::<_, _, MOST_FINALIZERS>")]
         finalizers: Vec<String>,
     }
-    let Address { resource, name } = &job.copy_at;
-    let object = match copies.get(resource, name, Content::Metadata).await {
+    let object = match cluster.get(resource, name, Content::Metadata).await {
         Ok(object) => object,
-        Err(error) if error.proves_absent(&name.name) => return Ok(Vec::new()),
+        Err(error) if error.proves_absent(&name.name) => return Ok(None),
         Err(error) => return Err(error),
     };
     let wire: Wire = serde_json::from_slice(&object).map_err(|error| Error::BadAnswer(error.to_string()))?;
-    let is_ending = wire.metadata.deletion_timestamp.is_some();
-    Ok(if is_ending {
-        wire.metadata.finalizers
-    } else {
-        Vec::new()
-    })
+    let WireMeta {
+        uid,
+        deletion_timestamp,
+        finalizers,
+    } = wire.metadata;
+    Ok(Some(Found {
+        uid,
+        is_ending: deletion_timestamp.is_some(),
+        finalizers,
+    }))
+}
+
+/// The finalizers of what is being deleted in the copy's place.
+pub(super) async fn finalizers_of(copies: &Cluster, job: &Job) -> Result<Vec<String>, Error> {
+    let Address { resource, name } = &job.copy_at;
+    let found = found_at(copies, resource, name).await?;
+    let ending = found.filter(|found| found.is_ending);
+    Ok(ending.map(|ending| ending.finalizers).unwrap_or_default())
 }
 
 /// A copy as it was at a version; `None` if it cannot be read, or has changed since: then the refusal of the apply decides.

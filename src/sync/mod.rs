@@ -4,7 +4,7 @@ mod bookkeeping;
 mod canonical;
 mod cascade;
 mod conflicting;
-mod copy_place;
+pub(crate) mod copy_place;
 pub mod definition;
 pub mod downsync;
 mod dropped_versions;

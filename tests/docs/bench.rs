@@ -52,6 +52,8 @@ async fn clear(side: &Objects) {
     for name in ROLES {
         side.delete(RBAC, "clusterrolebindings", "", name).await;
         side.delete(RBAC, "clusterroles", "", name).await;
+        side.delete(RBAC, "rolebindings", "default", name).await;
+        side.delete(RBAC, "roles", "default", name).await;
     }
     // What a syncer knows of the clusters from before.
     side.delete("v1", "configmaps", "default", "edge-syncer-types-test")

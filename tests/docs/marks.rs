@@ -44,6 +44,20 @@ fn the_annotations_and_labels_are_those_of_the_code() {
     same("labels", &of_page, &labels);
 }
 
+#[test]
+fn the_reasons_of_events_are_those_of_the_code() {
+    let reasons = edge_syncer::model::EventReason::ALL.iter();
+    let in_code: Vec<[&str; 2]> = reasons
+        .map(|reason| [reason.as_str(), if reason.is_warning() { "Warning" } else { "Normal" }])
+        .collect();
+    let rows = Page::open("docs/reference/events.md").rows("reason");
+    let in_page: Vec<[String; 2]> = rows
+        .iter()
+        .map(|row| [plain(&row.cells[0]), row.cells[1].clone()])
+        .collect();
+    assert_eq!(in_page, in_code);
+}
+
 /// The lines of a source file before its unit tests, without comments.
 fn code(source: &str) -> impl Iterator<Item = &str> {
     let begins = |at: &usize| source[*at..].lines().nth(1).is_some_and(|line| line.ends_with('{'));

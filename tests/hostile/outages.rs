@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::figures::{ANYWHERE, address_of, is_up};
 use crate::front::Front;
 use crate::support::objects::config_map;
 use crate::support::stage::{Stage, all_of, all_of_each, config_maps, numbered, select, stage, stock};
 use crate::support::story::{SOON, arrives, leaves};
-use crate::support::{Pair, PairOptions, ServerOptions, Syncer, eventually, holds_throughout, lines};
+use crate::support::{Objects, Pair, PairOptions, ServerOptions, Syncer, eventually, holds_throughout, lines};
 
 /// More than the longest back-off of a source.
 pub(crate) const RECOVERED: Duration = Duration::from_secs(90);
@@ -81,9 +81,28 @@ async fn a_gateway_that_answers_for_one_type_is_not_the_side_and_one_that_answer
         },
     )
     .await;
+    has_event(&edge, "HubLost").await;
     front.passes();
     syncer.wait_for_log(&lines::reachable("hub"), RECOVERED).await;
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
+    for side in [&edge, &hub] {
+        has_event(side, "HubRestored").await;
+    }
+}
+
+/// Waits for an Event with this reason about a whole side.
+async fn has_event(at: &Objects, reason: &str) {
+    eventually(reason, RECOVERED, async || {
+        let found = at.try_list("events.k8s.io/v1", "events", "default", "").await;
+        let found = found.map_err(|error| error.to_string())?;
+        let reasons: Vec<&Value> = found.iter().map(|event| &event["reason"]).collect();
+        if reasons.iter().any(|known| **known == reason) {
+            Ok(())
+        } else {
+            Err(format!("{reasons:?}"))
+        }
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -38,6 +38,9 @@ pub(crate) async fn pair() -> PairLease {
         for plural in ["clusterrolebindings", "clusterroles"] {
             objects.delete(RBAC, plural, "", ROLE).await;
         }
+        for plural in ["rolebindings", "roles"] {
+            objects.delete(RBAC, plural, "default", ROLE).await;
+        }
     }
     pair
 }
@@ -119,6 +122,8 @@ pub(crate) struct Atom {
     pub(crate) side: &'static str,
     /// `clusterroles` or `roles`.
     pub(crate) of: &'static str,
+    /// The namespace of that role.
+    namespace: String,
     /// All rules of that role.
     pub(crate) rules: Value,
     /// The rule that it is in.
@@ -150,6 +155,10 @@ impl Atom {
                     atoms.push(Self {
                         side,
                         of,
+                        namespace: document["metadata"]["namespace"]
+                            .as_str()
+                            .unwrap_or_default()
+                            .to_owned(),
                         rules: document["rules"].clone(),
                         rule,
                         verb,
@@ -200,8 +209,7 @@ impl Atom {
     }
 
     fn path(&self) -> String {
-        let namespace = if self.of == "roles" { OWN } else { "" };
-        path(RBAC, self.of, namespace, ROLE)
+        path(RBAC, self.of, &self.namespace, ROLE)
     }
 
     /// Takes it out of its role, and waits until the server no longer allows it to the account.
@@ -226,9 +234,8 @@ impl Atom {
     async fn becomes(&self, account: &Objects, is_allowed: bool) {
         let rule = &self.rules[self.rule];
         let (resource, subresource) = self.resource.split_once('/').unwrap_or((&self.resource, ""));
-        let namespace = if self.of == "roles" { OWN } else { "" };
         let spec = json!({"resourceAttributes": {"verb": self.verb, "group": rule["apiGroups"][0], "resource": resource,
-            "subresource": subresource, "namespace": namespace, "name": rule["resourceNames"][0]}});
+            "subresource": subresource, "namespace": self.namespace, "name": rule["resourceNames"][0]}});
         let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec});
         let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
         eventually(&format!("{self:?} is allowed: {is_allowed}"), SOON, async || {

@@ -76,6 +76,15 @@ async fn a_site_with_the_printed_roles_is_good_and_a_missing_permission_is_named
             atom.give_back(objects, &site.accounts[at]).await;
         }
     }
+    // Without Events nothing fails.
+    let atoms = Atom::all("edge", &site.printed[1]);
+    let atom = atoms.iter().find(|atom| atom.resource == "events");
+    let atom = atom.expect("the edge's role has them");
+    atom.take_out(&site.edge, &site.accounts[1]).await;
+    let found = check(hub, edge, &["--leader-elect"]).await;
+    let line = format!("! edge: permission: may not {} events.events.k8s.io", atom.verb);
+    assert_eq!((found.code, lines(&found, &line).len()), (Some(0), 1), "{}", found.out);
+    atom.give_back(&site.edge, &site.accounts[1]).await;
     // Without the configs it is not known what they need; what is needed in any case is.
     let atoms = Atom::all("hub", &site.printed[0]);
     let list = atoms

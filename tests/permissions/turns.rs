@@ -9,7 +9,7 @@ use crate::support::objects::{config_map, edge_sync_config, syncer_config};
 use crate::support::stage::{CONFIG_API, config_map_ref};
 use crate::support::statuses::{deployment, set_status, web};
 use crate::support::story::{SOON, arrives, becomes, copy_equals, gone};
-use crate::support::{Objects, Syncer};
+use crate::support::{Objects, Syncer, eventually};
 
 const DEPLOYMENTS: &str = "apps/v1";
 
@@ -160,12 +160,43 @@ impl Rounds {
             }
             // A namespace that only the edge has: upsync creates it at the hub.
             ("hub", "create", "namespaces") => self.select_also(&format!("up-{shop}")).await,
+            (_, _, "events") => self.make_conflict(atom).await,
             ("edge", "create" | "patch", "namespaces") => {
                 ensure_namespace(hub, &self.other()).await;
                 self.select_also(&self.other()).await;
             }
             _ => {}
         }
+    }
+
+    /// The copy of another syncer is in the place of one, which has Events on it and on the config. They are there already if
+    /// they are to be patched.
+    async fn make_conflict(&self, atom: &Atom) {
+        let (hub, edge, shop) = (&self.site.hub, &self.site.edge, &*self.shop);
+        let mut taken = config_map(shop, "taken", json!({}));
+        taken["metadata"]["labels"] = json!({"edge.kubestellar.io/downsynced": "true"});
+        taken["metadata"]["annotations"] = json!({
+            "edge.kubestellar.io/downsynced": format!("ConfigMap/{shop}/taken"),
+            "edge.kubestellar.io/owner": "uid/configmaps/another",
+        });
+        if atom.verb != "patch" {
+            edge.create(&taken).await;
+            hub.create(&config_map(shop, "taken", json!({}))).await;
+            return;
+        }
+        let (at, namespace, about) = match atom.side {
+            "hub" => (hub, "default", hub.get(CONFIG_API, "syncerconfigs", "", "demo").await),
+            _ => (edge, shop, edge.get("v1", "configmaps", shop, "taken").await),
+        };
+        let uid = &about.expect("it is there")["metadata"]["uid"];
+        let mut syncer = self.syncer(&[]);
+        eventually("there is an Event", SOON, async || {
+            let found = at.list("events.k8s.io/v1", "events", namespace, "").await;
+            let is_there = found.iter().any(|event| event["regarding"]["uid"] == *uid);
+            is_there.then_some(()).ok_or(found.len())
+        })
+        .await;
+        syncer.terminate().await;
     }
 
     fn other(&self) -> String {

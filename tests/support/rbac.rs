@@ -37,10 +37,10 @@ pub fn limited(server: &Server) -> PathBuf {
     server.write_kubeconfig("limited", &parts)
 }
 
-/// What a syncer needs at the hub to write heartbeats.
+/// What a syncer needs at the hub to write heartbeats and Events.
 pub fn heartbeats() -> Value {
-    json!({"apiGroups": ["edge.kubestellar.io"], "resources": ["syncerconfigs/status", "edgesyncconfigs/status"],
-        "verbs": ["patch"]})
+    json!({"apiGroups": ["edge.kubestellar.io", "events.k8s.io"],
+        "resources": ["syncerconfigs/status", "edgesyncconfigs/status", "events"], "verbs": ["create", "patch"]})
 }
 
 /// What a syncer needs at the hub to read configs, with these verbs for the configs.

@@ -9,7 +9,7 @@ use kube_lite::{Cluster, Error, ObjectName, ResourceType};
 use serde_json::json;
 
 /// Where Events of objects are that are in no namespace.
-const NAMESPACE: &str = "default";
+pub const NAMESPACE: &str = "default";
 /// The longest message that the API takes, in bytes.
 const LONGEST: usize = 1024;
 
@@ -40,10 +40,7 @@ pub async fn write(record: &Record, server: &Cluster, now: Duration) -> Result<(
     // The longest name of an object leaves no room for the rest.
     let begin: String = object.name.chars().take(200).collect();
     let name = format!("{begin}.{:016x}", hasher.finish());
-    let namespace = match object.namespace() {
-        "" => NAMESPACE,
-        namespace => namespace,
-    };
+    let namespace = namespace_of(object);
     let name = ObjectName::in_workspace(object.workspace(), namespace, &name);
     let now = date_and_time(now);
     let [api_version, kind] = &record.type_of;
@@ -79,8 +76,16 @@ fn events() -> ResourceType {
     ResourceType::new(["", "v1", "events", "Event"], true)
 }
 
+/// The namespace of Events about an object.
+pub fn namespace_of(object: &ObjectName) -> &str {
+    match object.namespace() {
+        "" => NAMESPACE,
+        namespace => namespace,
+    }
+}
+
 /// A message that the API takes.
-fn cut(message: &str) -> &str {
+pub fn cut(message: &str) -> &str {
     let end = (0..=LONGEST.min(message.len()))
         .rev()
         .find(|&end| message.is_char_boundary(end));

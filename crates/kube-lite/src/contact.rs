@@ -49,6 +49,8 @@ pub(super) struct Contact {
     probing: Cell<bool>,
     /// Notified when it may be back, or no task asks any more.
     news: Notify,
+    /// How often it was logged that the credentials end.
+    pub(super) end_notices: Cell<u64>,
     /// What is counted.
     pub(super) figures: Rc<Figures>,
 }

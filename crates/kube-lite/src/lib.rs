@@ -155,6 +155,8 @@ pub struct Standing {
     pub workspaces: Workspaces,
     /// When the credentials in force end, in seconds since 1970, if that is known.
     pub credentials_end: Option<u64>,
+    /// How often it was logged that the credentials will end, or have ended.
+    pub end_notices: u64,
     /// What was counted of it, its clock, and when it was last heard. Shared, and goes on.
     pub figures: Rc<Figures>,
     /// See [`ApiServer::link_bytes`].

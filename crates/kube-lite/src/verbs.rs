@@ -163,9 +163,15 @@ impl Cluster {
             place: self.server.place(),
             workspaces: self.workspaces,
             credentials_end: self.server.credentials_end(),
+            end_notices: self.contact.end_notices.get(),
             figures: Rc::clone(&self.contact.figures),
             link_bytes: self.server.link_bytes(),
         }
+    }
+
+    /// It was logged that the credentials in force will end, or have ended.
+    pub fn end_is_logged(&self) {
+        self.contact.end_notices.set(self.contact.end_notices.get() + 1);
     }
 
     /// How many workspaces it has.

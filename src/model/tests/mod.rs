@@ -6,6 +6,7 @@ mod contention;
 mod definitions;
 mod deselections;
 mod drift;
+mod events;
 mod finished;
 mod flow;
 mod heartbeat;
@@ -41,7 +42,9 @@ use tokio::time::Instant;
 
 use self::things::*;
 use self::world::World;
-use crate::model::effect::{Answer, ConfigKind, Done, Effect, Known, NamespaceDone, NamespaceStep, Request};
+use crate::model::effect::{
+    Answer, ConfigKind, Done, Effect, EventDone, EventToWrite, Known, NamespaceDone, NamespaceStep, Request,
+};
 use crate::model::{Course, Event, Feed, Key, Limits, Model, Moment, OneCluster, PLAN_SLICE, Settings};
 use crate::plan::Direction;
 use crate::side::Side;
@@ -71,6 +74,8 @@ struct Bench {
     statuses: Vec<(Key, Box<StatusJob>)>,
     /// What is to be done about namespaces at the hub.
     namespaces: Vec<(String, NamespaceStep)>,
+    /// The Events that were written.
+    events: Vec<EventToWrite>,
     /// What else was asked or written, in order, in a word.
     log: Vec<String>,
     /// How often the model has asked for a new beginning.
@@ -109,6 +114,7 @@ impl Bench {
             work: Vec::new(),
             statuses: Vec::new(),
             namespaces: Vec::new(),
+            events: Vec::new(),
             log: Vec::new(),
             turns: 0,
             listed: BTreeSet::new(),

@@ -263,7 +263,7 @@ impl Bench {
     fn answer(&mut self, request: Request) -> Answer {
         let word = word(&request);
         let error = self.world.fails.get(&word).cloned();
-        if !matches!(request, Request::Statuses(_)) {
+        if !matches!(request, Request::Statuses(_) | Request::Events(..)) {
             self.log.push(word);
         }
         let or_fails = |error: Option<Error>| error.map_or(Ok(()), Err);
@@ -318,6 +318,17 @@ impl Bench {
                 Answer::NamespacesFound(names.into_iter().map(answer).collect())
             }
             Request::Object(..) | Request::Status(..) | Request::Namespace(..) => unreachable!("the test answers it"),
+            Request::Events(side, events) => {
+                let written = |event: EventToWrite| {
+                    self.events.push(event.clone());
+                    let done = match &error {
+                        Some(error) => EventDone::Failed(error.clone()),
+                        None => EventDone::Written(ObjectName::new(event.key.name.namespace(), "event")),
+                    };
+                    (event.key, done)
+                };
+                Answer::Events(side, events.into_iter().map(written).collect())
+            }
             Request::Tried(_) => unreachable!("it has no answer"),
         }
     }
@@ -451,6 +462,7 @@ fn word(request: &Request) -> String {
         Request::Identify(side, _) => format!("ask the {side} who it is"),
         Request::Heartbeat(beat) => format!("heartbeat on {}", beat.configs.len()),
         Request::Statuses(statuses) => format!("statuses of {}", statuses.configs.len()),
+        Request::Events(side, _) => format!("Events at the {side}"),
         Request::Define(..) => "ask what defines types".to_owned(),
         Request::Verify(..) | Request::VerifyConfigs(..) => "ask whether a type is withdrawn".to_owned(),
         Request::SearchForLeft(..) => "search for what is left".to_owned(),

@@ -223,6 +223,8 @@ reasons! {
     ConfigStatusFailed,
     /// The hub stores the heartbeat of configs alone. To do: apply the CRDs of this version to the hub.
     ConfigStatusNotKept,
+    /// A side takes no Events from the syncer. To do: allow it to create and patch `events.events.k8s.io`.
+    EventsRefused,
     /// The heartbeat on a config cannot be written. To do: see `advice`.
     HeartbeatFailed,
     /// The hub has accepted the heartbeat and not stored it. To do: apply the CRDs of this version to the hub.
@@ -316,6 +318,8 @@ reasons! {
     RetryScheduled,
     /// An object has changed between read and write; it is read again.
     ChangedMeanwhile,
+    /// An Event was not written. To do: nothing: conditions and log say the same.
+    EventDropped,
     /// The record was written before the end.
     RecordWritten,
     /// The server has ended a watch.

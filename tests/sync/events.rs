@@ -1,0 +1,217 @@
+//! Events, as people see them with kubectl: on the objects at the edge, and on the configs at the hub.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::modes::{Mode, in_both_modes, in_mode};
+use crate::support::objects::{config_map, namespace};
+use crate::support::stage::{Stage, all_of, config_maps, numbered, own_group, select, stage, stock};
+use crate::support::story::{
+    SOON, arrives, copy_equals, crd, custom_object, drop_crds, edit, gone, install_crd, reselect, upsync_all,
+};
+use crate::support::{Objects, Server, eventually, kubectl};
+
+in_both_modes!(
+    what_is_synced_is_silent_and_what_others_change_and_what_is_replaced_has_an_event,
+    what_cannot_be_synced_has_an_event_at_both_sides,
+    deletes_that_are_held_and_copies_that_do_not_go_have_events,
+);
+in_mode!(
+    watch_only,
+    crate::support::modes::WATCH,
+    a_hundred_copies_that_others_change_have_few_events,
+);
+
+const EVENTS: &str = "events.k8s.io/v1";
+
+/// All Events in a namespace that the syncer has written.
+async fn all(at: &Objects, namespace: &str) -> Vec<Value> {
+    let mut found = at.list(EVENTS, "events", namespace, "").await;
+    found.retain(|event| event["reportingController"] == "edge-syncer");
+    found
+}
+
+/// Waits for the Event with this reason about an object, and gives it.
+async fn event(at: &Objects, namespace: &str, reason: &str, name: &str) -> Value {
+    eventually(&format!("{name} has an Event {reason}"), SOON, async || {
+        let found = all(at, namespace).await;
+        let is_it = |event: &&Value| event["reason"] == reason && event["regarding"]["name"] == name;
+        found.iter().find(is_it).cloned().ok_or_else(|| format!("{found:?}"))
+    })
+    .await
+}
+
+fn note(event: &Value) -> &str {
+    event["note"].as_str().unwrap_or_default()
+}
+
+/// What kubectl prints.
+fn printed(server: &Server, args: &[&str]) -> String {
+    let output = Command::new(kubectl())
+        .arg(format!("--kubeconfig={}", server.kubeconfig().display()))
+        .args(args)
+        .output()
+        .expect("kubectl can be run");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("it prints UTF-8")
+}
+
+async fn what_is_synced_is_silent_and_what_others_change_and_what_is_replaced_has_an_event(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a", "b"], &json!({"v": "1"})).await;
+    select(&hub, &config_maps(&shop, &["*"])).await;
+    let before = all(&hub, "default").await.len();
+    let _syncer = pair.syncer(flags);
+    let copy = copy_equals(&edge, &shop, "a", &json!({"v": "1"})).await;
+    copy_equals(&edge, &shop, "b", &json!({"v": "1"})).await;
+    edit(&edge, &shop, "a", &json!({"data": {"v": "2"}})).await;
+    let drift = event(&edge, &shop, "DriftCorrected", "a").await;
+    assert_eq!(drift["regarding"]["uid"], copy["metadata"]["uid"], "{drift}");
+    assert_eq!(drift["type"], "Normal");
+    copy_equals(&edge, &shop, "a", &json!({"v": "1"})).await;
+    for args in [
+        &["events", "--for=configmap/a"][..],
+        &["get", "events"],
+        &["describe", "configmap", "a"],
+    ] {
+        let table = printed(&pair.edge, &[args, &["--namespace", &shop]].concat());
+        assert!(table.contains("DriftCorrected"), "{args:?} {table}");
+    }
+    assert!(note(&drift).contains("changed by"), "{drift}");
+
+    edit(&edge, &shop, "b", &json!({"immutable": true})).await;
+    let change = json!({"data": {"v": "2"}, "metadata": {"annotations": {"edge.kubestellar.io/replace": "true"}}});
+    edit(&hub, &shop, "b", &change).await;
+    let replaced = event(&edge, &shop, "Replaced", "b").await;
+    let copy = copy_equals(&edge, &shop, "b", &json!({"v": "2"})).await;
+    assert_eq!(replaced["regarding"]["uid"], copy["metadata"]["uid"], "the new one");
+
+    hub.create(&config_map(&shop, "c", json!({}))).await;
+    arrives(&edge, "v1", "configmaps", &shop, "c").await;
+    let of_c = all(&edge, &shop)
+        .await
+        .into_iter()
+        .filter(|it| it["regarding"]["name"] == "c");
+    assert_eq!(of_c.count(), 0);
+    assert_eq!(all(&hub, "default").await.len(), before, "the hub has none about that");
+}
+
+async fn what_cannot_be_synced_has_an_event_at_both_sides(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, _) = own_group(&shop);
+    let mut strict = crd(&group, "works", true);
+    let size = json!({"type": "integer", "maximum": 5});
+    strict["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
+        json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": size}}}});
+    install_crd(&[&hub], &crd(&group, "works", true)).await;
+    install_crd(&[&edge], &strict).await;
+    for at in [&hub, &edge] {
+        at.create(&namespace(&shop)).await;
+        at.create(&config_map(&shop, "of-both", json!({}))).await;
+    }
+    hub.create(&custom_object(&group, "works", &shop, "bad", 9)).await;
+    let mut spec = all_of(&shop, &[(&group, "works")]);
+    spec["upsync"] = json!([upsync_all("", &["configmaps"], &shop)]);
+    spec["upsync"][0]["names"] = json!(["of-both"]);
+    select(&hub, &spec).await;
+    let flags = [flags, &["--sync-target-name=site"]].concat();
+    let mut syncer = pair.syncer(&flags);
+    let failed = event(&edge, &shop, "ApplyFailed", "bad").await;
+    assert!(note(&failed).contains("less than or equal to 5"), "{failed}");
+    assert_eq!(
+        (&failed["type"], &failed["regarding"]["kind"]),
+        (&json!("Warning"), &json!("Work"))
+    );
+    let conflict = event(&edge, &shop, "ConflictDetected", "of-both").await;
+    assert!(note(&conflict).starts_with("Conflict at the hub: "), "{conflict}");
+    let config = hub
+        .get(crate::support::stage::CONFIG_API, "syncerconfigs", "", "the-one")
+        .await;
+    let of_config = eventually("the config has it", SOON, async || {
+        let found = all(&hub, "default").await.into_iter();
+        let uid = &config.as_ref().expect("it is there")["metadata"]["uid"];
+        let mut found = found.filter(|event| event["regarding"]["uid"] == *uid);
+        found.find(|event| event["reason"] == "ApplyFailed").ok_or("not yet")
+    })
+    .await;
+    assert!(note(&of_config).starts_with("edge site: "), "{of_config}");
+    let described = printed(&pair.hub, &["describe", "syncerconfig", "the-one"]);
+    assert!(described.contains("ApplyFailed"), "{described}");
+
+    // Another run says the same with the Events that are there.
+    let count = all(&edge, &shop).await.len();
+    syncer.terminate().await;
+    let _again = pair.syncer(&flags);
+    eventually("it has happened twice", SOON, async || {
+        let failed = event(&edge, &shop, "ApplyFailed", "bad").await;
+        match failed["series"]["count"].as_u64() {
+            Some(2..) => Ok(()),
+            _ => Err(failed.to_string()),
+        }
+    })
+    .await;
+    assert_eq!(all(&edge, &shop).await.len(), count);
+    drop_crds(&[&hub, &edge], &[&format!("works.{group}")]).await;
+}
+
+async fn deletes_that_are_held_and_copies_that_do_not_go_have_events(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let names = numbered(6);
+    stock(&hub, &shop, &names, &json!({})).await;
+    select(&hub, &config_maps(&shop, &["*"])).await;
+    let mut syncer = pair.syncer(&[flags, &["--hold-deletes-above=2"]].concat());
+    for name in &names {
+        arrives(&edge, "v1", "configmaps", &shop, name).await;
+    }
+    let finalizer = json!({"metadata": {"finalizers": ["example.org/stays"]}});
+    edit(&edge, &shop, &names[0], &finalizer).await;
+    hub.delete("v1", "configmaps", &shop, &names[0]).await;
+    let waits = event(&edge, &shop, "WaitingForDeletion", &names[0]).await;
+    assert!(note(&waits).contains("example.org/stays"), "{waits}");
+    edit(&edge, &shop, &names[0], &json!({"metadata": {"finalizers": null}})).await;
+    gone(&edge, "v1", "configmaps", &shop, &names[0]).await;
+
+    // As one event for the syncer.
+    syncer.signal("STOP");
+    for name in &names[1..] {
+        hub.delete("v1", "configmaps", &shop, name).await;
+    }
+    syncer.signal("CONT");
+    let config = hub
+        .get(crate::support::stage::CONFIG_API, "syncerconfigs", "", "the-one")
+        .await;
+    let uid = &config.expect("it is there")["metadata"]["uid"];
+    let held = eventually("the config has it", SOON, async || {
+        let mut found = all(&hub, "default").await.into_iter();
+        let found = found.find(|event| event["reason"] == "DeleteHeld" && event["regarding"]["uid"] == *uid);
+        found.ok_or("not yet")
+    })
+    .await;
+    assert!(note(&held).contains("confirm with the annotation"), "{held}");
+    reselect(&hub, &json!({})).await;
+}
+
+async fn a_hundred_copies_that_others_change_have_few_events(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let names = numbered(100);
+    stock(&hub, &shop, &names, &json!({"v": "1"})).await;
+    select(&hub, &config_maps(&shop, &["*"])).await;
+    let mut syncer = pair.syncer(flags);
+    for name in &names {
+        arrives(&edge, "v1", "configmaps", &shop, name).await;
+    }
+    for name in &names {
+        edit(&edge, &shop, name, &json!({"data": {"v": "2"}})).await;
+    }
+    for name in &names {
+        copy_equals(&edge, &shop, name, &json!({"v": "1"})).await;
+    }
+    let few = eventually("there are Events", SOON, async || match all(&edge, &shop).await.len() {
+        few @ 5.. => Ok(few),
+        few => Err(format!("{few}")),
+    })
+    .await;
+    assert!(few <= 30, "{few}");
+    assert!(syncer.is_running());
+}
