@@ -3,6 +3,7 @@
 mod definitions;
 mod discover;
 pub(crate) mod dry_run;
+mod edge_object;
 mod heartbeat;
 mod hub_namespaces;
 mod left;

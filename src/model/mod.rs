@@ -25,6 +25,7 @@ mod definitions;
 mod deselections;
 mod drift;
 pub(crate) mod dry_run;
+mod edge_object;
 pub(crate) mod effect;
 mod ends;
 mod feeds;
@@ -40,6 +41,7 @@ mod news;
 mod objects;
 mod one_cluster;
 mod outcome;
+mod pace;
 mod reachability;
 mod record;
 mod replan;
@@ -74,6 +76,7 @@ use self::config_status::ConfigStatuses;
 use self::configs::SelectedConfigs;
 use self::definitions::TypeDefinitionReads;
 use self::deselections::Deselections;
+use self::edge_object::EdgeObject;
 use self::effect::{Answer, Done, Effect, Kept, Request};
 use self::finished::FinishedJobs;
 pub use self::guard::Limits;
@@ -199,6 +202,12 @@ pub struct Settings {
     pub heartbeat: Option<Duration>,
     /// The time of the wall clock in RFC 3339, for people; nothing is decided by it.
     pub clock: fn() -> String,
+    /// The same as the time since 1970: for people too, about credentials that end and clocks that differ.
+    pub since_1970: fn() -> Duration,
+    /// Who syncs, as the holder of the Lease is called.
+    pub holder: String,
+    /// The credentials of the hub are renewed.
+    pub renews: bool,
     /// How many deletes at once are held, and for how long.
     pub delete_limits: Limits,
     /// Conversions are followed.
@@ -246,6 +255,7 @@ pub(crate) struct Model {
     selected_namespaces: SelectedNamespaces,
     heartbeat: Heartbeat,
     statuses: ConfigStatuses,
+    edge_object: EdgeObject,
     queue: Queue<Key>,
     workers: Workers,
     clusters: Clusters,
@@ -272,6 +282,7 @@ impl Model {
         let mut sides = Sides::default();
         sides.meet(moment.contacts);
         let new_tokens = NewTokens::new(!seed, settings.dry_run);
+        let edge_object = EdgeObject::new(&settings);
         Self {
             settings,
             now: moment.now,
@@ -297,6 +308,7 @@ impl Model {
             selected_namespaces: SelectedNamespaces::default(),
             heartbeat: Heartbeat::default(),
             statuses: ConfigStatuses::default(),
+            edge_object,
             queue,
             workers,
             clusters: Clusters::default(),

@@ -39,8 +39,13 @@ pub fn limited(server: &Server) -> PathBuf {
 
 /// What a syncer needs at the hub to write heartbeats.
 pub fn heartbeats() -> Value {
-    json!({"apiGroups": ["edge.kubestellar.io"], "resources": ["syncerconfigs/status", "edgesyncconfigs/status"],
-        "verbs": ["patch"]})
+    let resources = [
+        "syncerconfigs/status",
+        "edgesyncconfigs/status",
+        "edges",
+        "edges/status",
+    ];
+    json!({"apiGroups": ["edge.kubestellar.io"], "resources": resources, "verbs": ["patch", "create"]})
 }
 
 /// What a syncer needs at the hub to read configs, with these verbs for the configs.

@@ -13,6 +13,7 @@ mod compression;
 mod config_status;
 mod downsync;
 mod edge_sync_config;
+mod edges;
 mod heartbeat;
 mod kinds;
 mod lifecycle;

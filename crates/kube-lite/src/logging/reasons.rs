@@ -222,6 +222,8 @@ reasons! {
     ConfigStatusFailed,
     /// The hub stores the heartbeat of configs alone. To do: apply the CRDs of this version to the hub.
     ConfigStatusNotKept,
+    /// The object that stands for this edge at the hub cannot be written; all else goes on. To do: see `advice`.
+    EdgeNotWritten,
     /// The heartbeat on a config cannot be written. To do: see `advice`.
     HeartbeatFailed,
     /// The hub has accepted the heartbeat and not stored it. To do: apply the CRDs of this version to the hub.
