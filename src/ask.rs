@@ -15,6 +15,7 @@ use crate::side::Side;
 use crate::sides;
 use crate::survey::{Survey, View, survey};
 use crate::sync::identity;
+use crate::sync::own_objects::edge_name;
 use crate::sync::ownership::SyncTarget;
 
 /// The namespace of the account, and of the syncer at the edge, unless `NAMESPACE` names another one.
@@ -100,6 +101,9 @@ pub(crate) fn situation<'a>(
 ) -> Situation<'a> {
     Situation {
         has_heartbeat: settings.heartbeat_interval.is_some(),
+        edge: found
+            .has_edges
+            .then(|| edge_name(&settings.sync_target_name, &sync_target.uid)),
         elects_leader: settings.lease_duration.is_some(),
         secret: match &settings.keep {
             Some(Keep::Secret(name)) => Some(name),

@@ -12,7 +12,7 @@ use kube_lite::{Cluster, Content, Error, ListRequest, Scope};
 
 use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
-use crate::api::{GROUP, SYNC_TARGET_NAME, SYNC_TARGET_UID, VERSION};
+use crate::api::{GROUP, SYNC_TARGET_NAME, SYNC_TARGET_UID, VERSION, edge};
 use crate::engine::record;
 use crate::model::effect::{ConfigKind, Names};
 use crate::permissions::Situation;
@@ -27,6 +27,7 @@ const ROUNDS: usize = 10;
 
 /// What was found.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(crate) struct Survey {
     /// The configs, as `Kind//name`.
     pub(crate) configs: Vec<String>,
@@ -38,6 +39,8 @@ pub(crate) struct Survey {
     pub(crate) edge_has_configs: bool,
     /// The hub keeps a status of configs in a subresource.
     pub(crate) has_config_status: bool,
+    /// The hub has objects that stand for edges.
+    pub(crate) has_edges: bool,
     /// The hub is a workspace of kcp.
     pub(crate) is_kcp: bool,
     /// What is to be synced.
@@ -144,6 +147,7 @@ pub(crate) async fn survey(
     let served = discovery::discover(hub, &(GROUP.into(), VERSION.into()))
         .await
         .map_err(at_hub)?;
+    found.has_edges = matches!(&served, Served::Resources(resources) if resources.contains_key(edge::RESOURCE));
     let mut configs = Configs::default();
     for kind in ConfigKind::ALL {
         let config = match &served {
@@ -283,6 +287,7 @@ impl Survey {
             // A hub without the CRDs will have those of this version.
             has_config_status: self.has_config_status || self.kinds.is_empty(),
             has_heartbeat: true,
+            edge: None,
             elects_leader: false,
             polled,
             allows_escalation: false,

@@ -75,6 +75,9 @@ pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     let sides = [Side::Hub, Side::Edge].map(|side| Rc::clone(clusters.at(side)));
     local.spawn_local(clocks::watch(sides, logger::since_1970));
     let mut setup = engine_setup(settings, clusters);
+    if let Some(candidacy) = &candidacy {
+        setup.settings.holder.clone_from(&candidacy.identity);
+    }
     setup.dry_run = dry_run.map(|dry_run| DryRun::new(dry_run, listener()));
     let ended = match candidacy {
         None => Box::pin(local.run_until(work(setup, credentials, desk.open(), stop))).await,
@@ -121,6 +124,9 @@ pub(crate) fn engine_setup(settings: Settings, clusters: Clusters) -> engine::Se
             sync_target_name: settings.sync_target_name.clone(),
             heartbeat: settings.heartbeat_interval,
             clock: logger::time_of_day,
+            since_1970: logger::since_1970,
+            holder: settings.host_name,
+            renews: settings.keep.is_some(),
             delete_limits: settings.delete_limits,
             renaming: settings.renaming,
             plan_slice: model::PLAN_SLICE,

@@ -17,6 +17,8 @@ mod hub;
 mod interrupted;
 #[path = "join/kustomize.rs"]
 mod kustomize;
+#[path = "join/leave.rs"]
+mod leave;
 #[path = "join/prep.rs"]
 mod prep;
 #[path = "join/refused.rs"]

@@ -1,5 +1,6 @@
 //! The API that users see: config kinds, annotation and label keys. Each key is here and nowhere else.
 
+pub mod edge;
 pub mod edge_sync_config;
 pub mod status;
 pub mod syncer_config;

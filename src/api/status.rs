@@ -197,14 +197,21 @@ impl Status {
         edges.retain(|edge| edge.uid != ours.uid);
         edges.push(ours);
         edges.sort_by(|a, b| a.uid.cmp(&b.uid));
-        let mut conditions = sum_up(&edges);
-        for condition in &mut conditions {
-            let known = self.conditions.iter().find(|known| known.r#type == condition.r#type);
-            let same = known.filter(|known| known.status == condition.status && !known.last_transition_time.is_empty());
-            condition.last_transition_time = same.map_or(now, |known| &known.last_transition_time).to_owned();
-        }
+        self.summed(edges, now)
+    }
+
+    /// What the status is without the entries of these sync targets. Where no other is left, nothing sums anything up.
+    #[cfg(feature = "admin")]
+    #[must_use]
+    pub fn without(&self, is_theirs: impl Fn(&str) -> bool, now: &str) -> Option<Self> {
+        let others = self.edges.iter().filter(|edge| !is_theirs(&edge.uid));
+        let others: Vec<OfEdge> = others.cloned().collect();
+        (!others.is_empty()).then(|| self.summed(others, now))
+    }
+
+    fn summed(&self, edges: Vec<OfEdge>, now: &str) -> Self {
         Self {
-            conditions,
+            conditions: since(sum_up(&edges), &self.conditions, now),
             synced: format!(
                 "{}/{}",
                 total(&edges, |edge| edge.synced),
@@ -229,7 +236,17 @@ impl Status {
     }
 }
 
-fn items(list: &Value) -> impl Iterator<Item = &Value> {
+/// Says of each condition since when it is so: one whose status is as in `known` keeps its time.
+pub(super) fn since(mut conditions: Vec<Condition>, known: &[Condition], now: &str) -> Vec<Condition> {
+    for condition in &mut conditions {
+        let known = known.iter().find(|known| known.r#type == condition.r#type);
+        let same = known.filter(|known| known.status == condition.status && !known.last_transition_time.is_empty());
+        condition.last_transition_time = same.map_or(now, |known| &known.last_transition_time).to_owned();
+    }
+    conditions
+}
+
+pub(super) fn items(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten().take(MOST_ENTRIES)
 }
 
@@ -243,7 +260,23 @@ fn count(of: &Value, field: &str) -> usize {
 }
 
 impl Condition {
-    fn read(of: &Value) -> Self {
+    /// One without a time.
+    pub(super) fn new(r#type: &str, status: &str, (reason, message): Said, observed_generation: i64) -> Self {
+        let longest = match r#type {
+            DELETES_HELD => LONGEST_OF_HOLDS,
+            _ => LONGEST_MESSAGE,
+        };
+        Self {
+            r#type: r#type.to_owned(),
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            message: cut(message, longest),
+            last_transition_time: String::new(),
+            observed_generation,
+        }
+    }
+
+    pub(super) fn read(of: &Value) -> Self {
         Self {
             r#type: text(of, "type"),
             status: text(of, "status"),
@@ -260,26 +293,14 @@ fn total(edges: &[OfEdge], of: impl Fn(&OfEdge) -> usize) -> usize {
 }
 
 /// The conditions that follow from the entries.
-fn sum_up(edges: &[OfEdge]) -> Vec<Condition> {
+pub(super) fn sum_up(edges: &[OfEdge]) -> Vec<Condition> {
     let observed_generation = edges
         .iter()
         .map(|edge| edge.observed_generation)
         .min()
         .unwrap_or_default();
-    let condition = |r#type: &str, status: bool, (reason, message): (&str, String)| Condition {
-        r#type: r#type.to_owned(),
-        status: if status { "True" } else { "False" }.to_owned(),
-        reason: reason.to_owned(),
-        message: cut(
-            message,
-            if r#type == DELETES_HELD {
-                LONGEST_OF_HOLDS
-            } else {
-                LONGEST_MESSAGE
-            },
-        ),
-        last_transition_time: String::new(),
-        observed_generation,
+    let condition = |of: &str, status: bool, said: Said| {
+        Condition::new(of, if status { "True" } else { "False" }, said, observed_generation)
     };
     let (is_valid, valid) = config_valid(edges);
     let (is_synced, synced) = synced(edges);
@@ -296,7 +317,8 @@ fn sum_up(edges: &[OfEdge]) -> Vec<Condition> {
     ]
 }
 
-type Said = (&'static str, String);
+/// A reason and a message.
+pub(super) type Said = (&'static str, String);
 
 fn config_valid(edges: &[OfEdge]) -> (bool, Said) {
     let mut problems: Vec<String> = Vec::new();
@@ -430,6 +452,17 @@ impl OfEdge {
                 self.problems.pop();
             }
         }
+    }
+
+    /// Adds the problems of a config to those of all.
+    pub fn add_problems(&mut self, config: &str, of_config: &Self) {
+        self.problem_count += of_config.problem_count;
+        let left = NAMED - self.problems.len();
+        let problems = of_config.problems.iter().take(left);
+        self.problems.extend(problems.map(|problem| FieldProblem {
+            field: format!("{config}: {}", problem.field),
+            message: problem.message.clone(),
+        }));
     }
 
     /// How a message that speaks of several edges begins.

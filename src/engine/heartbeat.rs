@@ -7,26 +7,39 @@
 //! same if somebody has just written the same, such as a syncer that was ended in the same second: a read of the config
 //! shows that.
 
+use std::rc::Rc;
+
 use bytes::Bytes;
 use kube_lite::discovery::{Served, discover};
 use kube_lite::{Cluster, Content, Error, ObjectName};
 use serde::Deserialize;
 
+use super::edge_object;
 use crate::api::{GROUP, VERSION};
 use crate::model::effect::{
-    ConfigHeartbeat, ConfigKind, ConfigToMark, HeartbeatRequest, HeartbeatResult, Places, StatusesToWrite,
-    StatusesWritten,
+    ConfigHeartbeat, ConfigKind, ConfigToMark, EdgeBeaten, EdgeResult, HeartbeatRequest, HeartbeatResult, Places,
+    StatusesToWrite, StatusesWritten,
 };
 use crate::plan::StatusPath;
 use crate::sync::meta::Meta;
 use crate::sync::undeclared::is_not_stored;
 
-/// Writes to all configs, until one shows that the hub does not answer.
-pub(super) async fn write(hub: &Cluster, beat: HeartbeatRequest) -> HeartbeatResult {
-    let HeartbeatRequest { configs, places } = beat;
+/// Writes to the object that stands for the edge and to all configs, until one shows that the hub does not answer.
+pub(super) async fn write(hub: &Cluster, edge: &Rc<Cluster>, beat: HeartbeatRequest) -> HeartbeatResult {
+    let HeartbeatRequest {
+        configs,
+        places,
+        edge: beat,
+    } = beat;
+    let edge = match beat {
+        Some(beat) => Some(edge_object::beat(hub, edge, beat).await),
+        None => None,
+    };
+    let answers =
+        !matches!(&edge, Some(EdgeBeaten { result: EdgeResult::Failed(error), .. }) if error.is_unreachable());
     let mut writer = Writer::new(hub, places);
     let mut written = Vec::new();
-    for config in configs {
+    for config in configs.into_iter().filter(|_| answers) {
         let result = writer.write(&config, &config.body).await;
         let ConfigToMark { kind, name, before, .. } = config;
         let unreachable = matches!(&result, Err(error) if error.is_unreachable());
@@ -43,13 +56,19 @@ pub(super) async fn write(hub: &Cluster, beat: HeartbeatRequest) -> HeartbeatRes
     HeartbeatResult {
         places: writer.places,
         configs: written,
+        edge,
     }
 }
 
-/// Applies what this edge says of the configs, until one shows that the hub does not answer.
+/// Applies what this edge says of itself and of the configs, until one shows that the hub does not answer.
 pub(super) async fn write_statuses(hub: &Cluster, statuses: StatusesToWrite) -> StatusesWritten {
-    let mut written: StatusesWritten = Vec::new();
-    for (kind, name, body) in statuses.configs {
+    let edge = match statuses.edge {
+        Some(edge) => Some(edge_object::write_status(hub, edge).await),
+        None => None,
+    };
+    let mut written: Vec<(ConfigKind, String, Result<Meta, Error>)> = Vec::new();
+    let answers = !matches!(&edge, Some(Err(error)) if error.is_unreachable());
+    for (kind, name, body) in statuses.configs.into_iter().filter(|_| answers) {
         // What the hub does not store of one, it does not store of another.
         let is_without = |(of, _, result): &(ConfigKind, String, Result<Meta, Error>)| {
             *of == kind && result.as_ref().is_err_and(is_not_stored)
@@ -64,12 +83,12 @@ pub(super) async fn write_statuses(hub: &Cluster, statuses: StatusesToWrite) -> 
             break;
         }
     }
-    written
+    StatusesWritten { configs: written, edge }
 }
 
 async fn apply(hub: &Cluster, kind: ConfigKind, name: &str, manager: &str, body: Bytes) -> Result<Meta, Error> {
     let (resource, at) = (kind.resource_type(), ObjectName::new("", name));
-    let answer = hub.apply_status(&resource, &at, manager, body).await;
+    let answer = hub.apply_status(&resource, &at, manager, body, Content::Metadata).await;
     // Without the subresource, a server answers as if the object did not exist.
     if matches!(&answer, Err(error) if error.proves_absent(name) || error.is_type_not_served())
         && hub.get(&resource, &at, Content::Metadata).await.is_ok()

@@ -4,6 +4,7 @@ mod definitions;
 mod discover;
 pub(crate) mod dry_run;
 mod events;
+mod edge_object;
 mod heartbeat;
 mod hub_namespaces;
 mod left;

@@ -108,8 +108,8 @@ impl Perform<Model> for Sender {
                 async move { Answer::NamespacesFound(hub_namespaces::find(&hub, names).await) }.boxed_local()
             }
             Request::Heartbeat(beat) => {
-                let hub = at(Side::Hub)?;
-                async move { Answer::Heartbeat(heartbeat::write(&hub, beat).await) }.boxed_local()
+                let (hub, edge) = (at(Side::Hub)?, at(Side::Edge)?);
+                async move { Answer::Heartbeat(heartbeat::write(&hub, &edge, beat).await) }.boxed_local()
             }
             Request::Statuses(statuses) => {
                 let hub = at(Side::Hub)?;

@@ -134,6 +134,12 @@ impl Client {
         self.ask(Method::PATCH, &managed(path), Some((kind, body))).await
     }
 
+    /// A JSON patch (RFC 6902).
+    pub(super) async fn json_patch(&self, path: &str, operations: &Value) -> Result<Value, Error> {
+        let kind = "application/json-patch+json";
+        self.ask(Method::PATCH, &managed(path), Some((kind, operations))).await
+    }
+
     /// Deletes exactly the object that was found.
     pub(super) async fn delete(&self, path: &str, found: &Value) -> Result<(), Error> {
         let options = serde_json::json!({

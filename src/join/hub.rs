@@ -4,13 +4,16 @@
 //! Promises: an object that is already as wanted is not written; one without our label is never written; what others
 //! have added to an object of ours stays.
 
+use std::collections::BTreeSet;
+
 use http::Uri;
 use kube_lite::access::server_url;
 use serde_json::{Map, Value, json};
 
 use super::id::syncer_id;
 use super::token;
-use crate::api;
+use crate::api::{self, edge};
+use crate::sync::own_objects::edge_name;
 
 /// Which permissions are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,9 +82,14 @@ impl Known {
 }
 
 impl Identity {
-    /// The name of all objects but the config.
+    /// The name of what belongs to the config.
     pub(super) fn id(&self) -> String {
         syncer_id(&self.name, &self.uid)
+    }
+
+    /// The name of the object that stands for the edge.
+    pub(super) fn edge_name(&self) -> String {
+        edge_name(&self.name, &self.uid)
     }
 }
 
@@ -178,6 +186,19 @@ pub(super) fn config(identity: &Identity, plural: &str) -> Object {
     )
 }
 
+/// The path of the objects that stand for edges.
+pub(super) fn edges() -> String {
+    format!("/apis/{}/{}/{}", api::GROUP, api::VERSION, edge::RESOURCE)
+}
+
+/// The object that stands for the edge. It belongs to no config, since all heartbeats would say so.
+pub(super) fn edge(identity: &Identity) -> Object {
+    let labels = json!({api::SYNC_TARGET_NAME: identity.name});
+    let body = json!({"metadata": {"name": identity.edge_name(), "labels": labels}});
+    let api_version = format!("{}/{}", api::GROUP, api::VERSION);
+    Object::new(edges(), &api_version, edge::KIND, body)
+}
+
 /// What belongs to the config `owner`, in the order in which it is created.
 pub(super) fn owned(identity: &Identity, owner: &Value, rbac: Rbac, rules: &Value) -> [Object; 3] {
     let id = identity.id();
@@ -213,6 +234,13 @@ pub(super) fn owned(identity: &Identity, owner: &Value, rbac: Rbac, rules: &Valu
         Object::new(of_rbac("clusterroles"), &rbac, "ClusterRole", role),
         Object::new(of_rbac("clusterrolebindings"), &rbac, "ClusterRoleBinding", binding),
     ]
+}
+
+/// The UIDs of all sync targets of which a registration speaks.
+pub(super) fn uids<'a>(objects: impl Iterator<Item = &'a Value>, wanted: &Wanted<'_>) -> BTreeSet<String> {
+    let ours = objects.filter(|object| is_ours(object, wanted.name));
+    let known = ours.filter_map(|object| object["metadata"]["annotations"][api::SYNC_TARGET_UID].as_str());
+    known.chain(wanted.uid).map(str::to_owned).collect()
 }
 
 /// For which sync target the registration is: as the config and the service accounts with our label say, or as it is

@@ -190,14 +190,16 @@ pub(super) fn secret(values: &Values<'_>) -> Vec<Value> {
     documents
 }
 
-/// The rules of the syncer's role at the hub.
-pub(super) fn hub_rules(rbac: Rbac, id: &str) -> Value {
+/// The rules of the syncer's role at the hub. `edge` is the name of the object that stands for its edge.
+pub(super) fn hub_rules(rbac: Rbac, id: &str, edge: &str) -> Value {
     let text = match rbac {
         Rbac::Wide => WIDE_AT_HUB,
         Rbac::Scoped => SCOPED_AT_HUB,
     };
     let mut role = parse(text).swap_remove(0);
-    each_text(&mut role, &|text| replace(text, "syncer_id", id));
+    each_text(&mut role, &|text| {
+        replace(&replace(text, "syncer_id", id), "edge_name", edge)
+    });
     role["rules"].take()
 }
 

@@ -154,16 +154,24 @@ fn zero_replicas_are_zero() {
 }
 
 #[test]
-fn the_syncer_may_renew_its_own_token_at_the_hub_and_no_other() {
-    let rules = hub_rules(Rbac::Scoped, "the-id");
+fn the_syncer_may_renew_its_own_token_and_write_its_own_edge_at_the_hub_and_no_other() {
+    let rules = hub_rules(Rbac::Scoped, "the-id", "the-edge");
     let token = rules
         .as_array()
         .unwrap()
         .iter()
         .find(|rule| rule["resources"][0] == "serviceaccounts/token");
     assert_eq!(token.unwrap()["resourceNames"], json!(["the-id"]));
+    let of_edges = rules.as_array().unwrap().iter().filter(|rule| {
+        let resources = rule["resources"].as_array().into_iter().flatten();
+        resources
+            .filter_map(Value::as_str)
+            .any(|resource| resource == "edges" || resource == "edges/status")
+    });
+    let names: Vec<&Value> = of_edges.map(|rule| &rule["resourceNames"]).collect();
+    assert_eq!(names, [&json!(["the-edge"]), &json!(["the-edge"])]);
     assert_eq!(
-        hub_rules(Rbac::Wide, "the-id"),
+        hub_rules(Rbac::Wide, "the-id", "the-edge"),
         json!([
             {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
             {"nonResourceURLs": ["/"], "verbs": ["access"]},

@@ -9,6 +9,7 @@ mod client;
 mod hub;
 pub(crate) mod id;
 pub(crate) mod labels;
+mod leave;
 mod manifest;
 mod notes;
 mod output;
@@ -161,8 +162,8 @@ async fn join(settings: &Settings, client: &Client, say: &dyn Fn(&str)) -> Resul
         Action::Register => settings.timeout,
         Action::Rotate | Action::Unregister => Duration::ZERO,
     };
-    let plural = work.wait_for_api(patience).await?;
-    let found = work.find(&settings.name, plural).await?;
+    let api = work.wait_for_api(patience).await?;
+    let found = work.find(&settings.name, api, patience).await?;
     let wanted = Wanted {
         name: &settings.name,
         uid: settings.uid.as_deref(),
@@ -213,7 +214,10 @@ async fn unregister(
     settings: &Settings,
 ) -> Result<(), JoinError> {
     let (say, client) = (work.say, work.client);
-    if work.unregister(wanted.name, found).await? {
+    let uids = hub::uids(found.config.iter().chain(&found.accounts), wanted);
+    let was_registered = work.unregister(wanted.name, found).await?;
+    let was_named = leave::leave(work, &found.api.plurals, &uids, settings.now).await?;
+    if work.remove_config(wanted.name, found).await? || was_registered || was_named {
         say(UNREGISTERED);
         if let Ok(Some(uid)) = hub::identify(None, &found.accounts, wanted).map(|known| known.uid) {
             say(&format!("to join it again, give its UID: --uid={uid}"));
@@ -255,7 +259,7 @@ async fn register(
         Rbac::Wide => None,
     };
     let at_hub = scope.as_ref().map(|scope| scope.at_hub.clone());
-    let rules = at_hub.unwrap_or_else(|| manifest::hub_rules(rbac, &identity.id()));
+    let rules = at_hub.unwrap_or_else(|| manifest::hub_rules(rbac, &identity.id(), &identity.edge_name()));
     work.register(&identity, found, rbac, &rules).await?;
     Ok((identity, rbac, scope))
 }

@@ -46,12 +46,22 @@ pub(super) struct Wait {
     pub(super) advice: String,
 }
 
+/// What of the API a hub serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Api {
+    /// The plurals of the kinds of configs, at least one; the first is the one that a registration has.
+    pub(super) plurals: Vec<&'static str>,
+    /// It has objects that stand for edges.
+    pub(super) has_edges: bool,
+}
+
 /// What is at the hub.
 pub(super) struct Found {
-    /// The plural of the kind of configs that the hub serves.
-    pub(super) plural: &'static str,
+    pub(super) api: Api,
     pub(super) config: Option<Value>,
     pub(super) accounts: Vec<Value>,
+    /// The objects that stand for the edge: one, unless its UID was another.
+    pub(super) edges: Vec<Value>,
     /// Names of other sync targets that are registered there, the first few.
     pub(super) others: Vec<String>,
 }
@@ -86,7 +96,7 @@ impl<'a> Work<'a> {
     }
 
     /// Waits until the hub serves configs, and returns which.
-    pub(super) async fn wait_for_api(&self, patience: Duration) -> Result<&'static str, JoinError> {
+    pub(super) async fn wait_for_api(&self, patience: Duration) -> Result<Api, JoinError> {
         let (path, url) = (format!("/apis/{}/{}", api::GROUP, api::VERSION), self.client.url());
         let wait = Wait {
             patience,
@@ -144,8 +154,8 @@ impl<'a> Work<'a> {
     }
 
     /// What the hub has under this name and with its label.
-    pub(super) async fn find(&self, name: &str, plural: &'static str) -> Result<Found, JoinError> {
-        let path = format!("/apis/{}/{}/{plural}/{name}", api::GROUP, api::VERSION);
+    pub(super) async fn find(&self, name: &str, api: Api, patience: Duration) -> Result<Found, JoinError> {
+        let path = format!("/apis/{}/{}/{}/{name}", api::GROUP, api::VERSION, api.plurals[0]);
         let config = self.client.find(&path).await;
         let config = config.map_err(|error| self.failed(&format!("cannot read {path}"), &error))?;
         let accounts = "/api/v1/serviceaccounts";
@@ -154,34 +164,44 @@ impl<'a> Work<'a> {
         let others = self.labelled(accounts, &of_others).await?;
         let mut others: Vec<String> = others.iter().filter_map(hub::sync_target_of).collect();
         others.dedup();
+        let edges = if api.has_edges {
+            self.edges_of(name, patience).await?
+        } else {
+            Vec::new()
+        };
         Ok(Found {
-            plural,
+            api,
             config,
+            edges,
             accounts: self.labelled(accounts, &of(name)).await?,
             others,
         })
+    }
+
+    /// The objects that stand for the edge. A hub that has just come to serve the type may not be able to list them yet.
+    async fn edges_of(&self, name: &str, patience: Duration) -> Result<Vec<Value>, JoinError> {
+        let edges = hub::edges();
+        let path = format!("{edges}?labelSelector={}", of(name));
+        let wait = Wait {
+            patience,
+            what: format!("the hub to list {edges}"),
+            otherwise: format!("cannot list {edges}"),
+            advice: "run the same command again, and see the hub's log if it lasts".to_owned(),
+        };
+        let list = self.wait(&wait, async || match self.client.get(&path).await {
+            Ok(list) => Ok(Ok(list)),
+            Err(error) if passes(&error) => Ok(Err(error.to_string())),
+            Err(error) => Err(self.failed(&format!("cannot list {edges}"), &error)),
+        });
+        Ok(items(list.await?))
     }
 
     /// The objects of a collection that a selector of labels selects.
     async fn labelled(&self, collection: &str, selector: &str) -> Result<Vec<Value>, JoinError> {
         let path = format!("{collection}?labelSelector={selector}");
         let list = self.client.get(&path).await;
-        let mut list = list.map_err(|error| self.failed(&format!("cannot list {collection}"), &error))?;
-        let kind = list["kind"]
-            .as_str()
-            .unwrap_or_default()
-            .trim_end_matches("List")
-            .to_owned();
-        let version = list["apiVersion"].take();
-        let Value::Array(mut items) = list["items"].take() else {
-            return Ok(Vec::new());
-        };
-        for item in &mut items {
-            // Servers leave the kinds of items out of lists.
-            item["kind"] = kind.as_str().into();
-            item["apiVersion"] = version.clone();
-        }
-        Ok(items)
+        let list = list.map_err(|error| self.failed(&format!("cannot list {collection}"), &error))?;
+        Ok(items(list))
     }
 
     /// For which sync target the registration is: a new one, unless there is one of this name.
@@ -208,14 +228,33 @@ impl<'a> Work<'a> {
         rbac: Rbac,
         rules: &Value,
     ) -> Result<(), JoinError> {
-        let config = hub::config(identity, found.plural);
+        let config = hub::config(identity, found.api.plurals[0]);
         let owner = self.make(&config, found.config.clone(), &identity.name).await?;
         for object in hub::owned(identity, &owner, rbac, rules) {
             let there = self.client.find(&object.path()).await;
             let there = there.map_err(|error| self.failed(&format!("cannot read {}", object.label()), &error))?;
             self.make(&object, there, &identity.name).await?;
         }
-        Ok(())
+        self.make_edge(identity, found).await
+    }
+
+    /// Makes the object that stands for the edge. One with another UID of the same edge is not kept: nobody writes it.
+    async fn make_edge(&mut self, identity: &Identity, found: &Found) -> Result<(), JoinError> {
+        if !found.api.has_edges {
+            (self.say)(WITHOUT_EDGES);
+            return Ok(());
+        }
+        let object = hub::edge(identity);
+        let path = object.path();
+        let there = self.client.find(&path).await;
+        let there = there.map_err(|error| self.failed(&format!("cannot read {path}"), &error))?;
+        self.make(&object, there, &identity.name).await?;
+        let former = found
+            .edges
+            .iter()
+            .filter(|edge| edge["metadata"]["name"] != object.body["metadata"]["name"]);
+        let former: Vec<(String, Value)> = former.map(|edge| (hub::edges(), edge.clone())).collect();
+        self.delete_all(&former).await
     }
 
     /// Makes one object as wanted; returns it as it is then.
@@ -271,9 +310,9 @@ impl<'a> Work<'a> {
         granted.ok_or_else(|| self.error(&what, &"the hub has answered without one"))
     }
 
-    /// Removes what a registration has made. True if there was anything.
+    /// Removes what a registration has made, but for the config, which is the last to go: the others are found through it
+    /// if this is interrupted, also by garbage collection. True if there was anything.
     pub(super) async fn unregister(&mut self, name: &str, found: &Found) -> Result<bool, JoinError> {
-        // The config last: the others are found through it if this is interrupted, also by garbage collection.
         let mut all = Vec::new();
         for plural in ["clusterrolebindings", "clusterroles"] {
             let collection = hub::of_rbac(plural);
@@ -285,23 +324,42 @@ impl<'a> Work<'a> {
             let namespace = account["metadata"]["namespace"].as_str().unwrap_or_default();
             all.push((hub::accounts(namespace), account.clone()));
         }
-        if let Some(config) = &found.config {
-            let label = hub::label(config);
-            let is_empty = config["spec"]
-                .as_object()
-                .is_none_or(|spec| spec.values().all(is_nothing));
-            if !hub::is_ours(config, name) {
-                (self.say)(&format!("{label}: kept: not created by gen"));
-            } else if is_empty {
-                all.push((
-                    format!("/apis/{}/{}/{}", api::GROUP, api::VERSION, found.plural),
-                    config.clone(),
-                ));
-            } else {
-                (self.say)(&format!("{label}: stays, since it selects objects"));
-            }
+        // After the account, so that a syncer that still runs does not make them again.
+        all.extend(found.edges.iter().map(|edge| (hub::edges(), edge.clone())));
+        self.delete_all(&all).await?;
+        Ok(!all.is_empty())
+    }
+
+    /// Removes the config, unless somebody uses it. True if it was there to remove.
+    pub(super) async fn remove_config(&mut self, name: &str, found: &Found) -> Result<bool, JoinError> {
+        let config = self.config_to_delete(name, found);
+        self.delete_all(&config).await?;
+        Ok(!config.is_empty())
+    }
+
+    /// The config, if it was created for this and selects nothing.
+    fn config_to_delete(&self, name: &str, found: &Found) -> Vec<(String, Value)> {
+        let Some(config) = &found.config else {
+            return Vec::new();
+        };
+        let label = hub::label(config);
+        let is_empty = config["spec"]
+            .as_object()
+            .is_none_or(|spec| spec.values().all(is_nothing));
+        if !hub::is_ours(config, name) {
+            (self.say)(&format!("{label}: kept: not created by gen"));
+        } else if is_empty {
+            let collection = format!("/apis/{}/{}/{}", api::GROUP, api::VERSION, found.api.plurals[0]);
+            return vec![(collection, config.clone())];
+        } else {
+            (self.say)(&format!("{label}: stays, since it selects objects"));
         }
-        for (collection, object) in &all {
+        Vec::new()
+    }
+
+    /// Deletes objects of these collections.
+    async fn delete_all(&mut self, all: &[(String, Value)]) -> Result<(), JoinError> {
+        for (collection, object) in all {
             let label = hub::label(object);
             if self.is_dry {
                 (self.say)(&format!("{label}: would be deleted"));
@@ -316,8 +374,27 @@ impl<'a> Work<'a> {
             (self.say)(&format!("{label}: deleted"));
             self.made.push(format!("{label} deleted"));
         }
-        Ok(!all.is_empty())
+        Ok(())
     }
+}
+
+/// The note about a hub without objects that stand for edges.
+const WITHOUT_EDGES: &str = "note: the hub does not serve edges.edge.kubestellar.io, so that kubectl get edges does not show \
+                             this edge: apply manifests/crds/, in kcp manifests/kcp/, and run the same command again";
+
+/// The objects of a list, each with its kind: servers leave that out.
+fn items(mut list: Value) -> Vec<Value> {
+    let kind = list["kind"].as_str().unwrap_or_default();
+    let kind = kind.trim_end_matches("List").to_owned();
+    let version = list["apiVersion"].take();
+    let Value::Array(mut items) = list["items"].take() else {
+        return Vec::new();
+    };
+    for item in &mut items {
+        item["kind"] = kind.as_str().into();
+        item["apiVersion"] = version.clone();
+    }
+    items
 }
 
 /// The selector of what was created for a sync target.
@@ -330,14 +407,18 @@ pub(super) fn ours<'a>(found: &'a Found, name: &str) -> Option<&'a Value> {
     found.config.as_ref().filter(|config| hub::is_ours(config, name))
 }
 
-/// The first of the kinds of configs that a discovery answer names.
-fn served(types: &Value) -> Option<&'static str> {
+/// What of the API a discovery answer names, if that has a kind of configs.
+fn served(types: &Value) -> Option<Api> {
     let names: Vec<&str> = types["resources"]
         .as_array()?
         .iter()
         .filter_map(|it| it["name"].as_str())
         .collect();
-    CONFIGS.into_iter().find(|plural| names.contains(plural))
+    let api = Api {
+        plurals: CONFIGS.into_iter().filter(|plural| names.contains(plural)).collect(),
+        has_edges: names.contains(&api::edge::RESOURCE),
+    };
+    (!api.plurals.is_empty()).then_some(api)
 }
 
 /// True for an error that ends with time: the API is not bound yet, or the server is too busy.
@@ -363,17 +444,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_the_first_kind_that_is_served() {
+    fn knows_which_kinds_are_served() {
         let types =
             |names: &[&str]| json!({"resources": names.iter().map(|name| json!({"name": name})).collect::<Vec<_>>()});
-        assert_eq!(
-            served(&types(&["syncerconfigs", "edgesyncconfigs"])),
-            Some("edgesyncconfigs")
-        );
-        assert_eq!(
-            served(&types(&["syncerconfigs/status", "syncerconfigs"])),
-            Some("syncerconfigs")
-        );
+        for (names, plurals, has_edges) in [
+            (
+                &["syncerconfigs", "edgesyncconfigs", "edges"][..],
+                vec!["edgesyncconfigs", "syncerconfigs"],
+                true,
+            ),
+            (&["syncerconfigs/status", "syncerconfigs"], vec!["syncerconfigs"], false),
+        ] {
+            assert_eq!(served(&types(names)), Some(Api { plurals, has_edges }));
+        }
         assert_eq!(served(&types(&["others"])), None);
         assert_eq!(served(&json!({})), None);
     }

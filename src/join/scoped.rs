@@ -83,6 +83,7 @@ pub(super) async fn scope(
     };
     let secret = ObjectName::new(namespace, &id);
     let situation = Situation {
+        edge: Some(identity.edge_name()),
         elects_leader: settings.components.is_ha,
         account: Some(ObjectName::new(&identity.namespace, &id)),
         secret: Some(&secret),

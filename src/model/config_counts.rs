@@ -14,8 +14,13 @@ use crate::api::status::{Failure, FieldProblem, Hold, NAMED, OfEdge};
 use crate::plan::OfConfig;
 use crate::report::{Subject, Topic};
 
-/// The entries of all configs, by how these are called.
-type Entries = BTreeMap<Rc<str>, (ConfigName, OfEdge)>;
+/// What this edge says.
+struct Entries {
+    /// Of each config, by how it is called.
+    all: BTreeMap<Rc<str>, (ConfigName, OfEdge)>,
+    /// Of all together: each object counts once.
+    total: OfEdge,
+}
 
 /// What fails and is an object.
 struct FailingObjects<'a> {
@@ -26,43 +31,54 @@ struct FailingObjects<'a> {
 }
 
 impl Model {
-    /// What this edge says of each config, with what it holds. Not everything may have been read yet.
-    pub(super) fn of_edge(&self, condition: Condition, is_complete: bool) -> Vec<(ConfigName, OfEdge)> {
+    /// What this edge says of each config and of all of them together, with what it holds. Not everything may have been read yet.
+    pub(super) fn of_edge(&self, condition: Condition, is_complete: bool) -> (Vec<(ConfigName, OfEdge)>, OfEdge) {
         let objects = condition.objects;
         let hold = condition.held.then(|| Hold {
             reason: condition.reason.to_owned(),
             message: condition.message,
         });
-        let mut all = Entries::new();
-        for of in self.selecting.names() {
-            let mut ours = OfEdge {
+        let mut entries = Entries {
+            all: BTreeMap::new(),
+            total: OfEdge {
                 uid: self.settings.policy.sync_target.uid.clone(),
                 name: self.settings.sync_target_name.clone(),
-                observed_generation: self.statuses.generation(&of),
                 pending: usize::from(!is_complete),
-                hold: hold.clone(),
+                hold,
                 ..OfEdge::default()
+            },
+        };
+        for of in self.selecting.names() {
+            let mut ours = OfEdge {
+                observed_generation: self.statuses.generation(&of),
+                problems: Vec::new(),
+                problem_count: 0,
+                ..entries.total.clone()
             };
             let config = of.0.of_name(&of.1);
             self.count_problems(&of, &config, &mut ours);
-            all.insert(config.into(), (of, ours));
+            entries.total.add_problems(&config, &ours);
+            entries.all.insert(config.into(), (of, ours));
         }
         let mut failing = FailingObjects::of(self.report.notes().map(|(subject, _)| subject));
         for state in self.types.values() {
-            self.count_objects_of(state, &mut all, &mut failing);
+            self.count_objects_of(state, &mut entries, &mut failing);
         }
-        self.name_what_else_fails(&mut all, &failing.without_type);
+        self.name_what_else_fails(&mut entries, &failing.without_type);
+        let Entries { mut all, mut total } = entries;
+        total.held = objects;
         // What is held of a type that no config selects any more, or that is gone, is said by all.
         if all.values().all(|(_, ours)| ours.held == 0) {
             for (_, ours) in all.values_mut() {
                 ours.held = objects;
             }
         }
-        all.into_values().map(|(of, ours)| (of, ours.bounded())).collect()
+        let all = all.into_values().map(|(of, ours)| (of, ours.bounded()));
+        (all.collect(), total.bounded())
     }
 
     /// Adds how it is with the objects of a type, to each config that selects them.
-    fn count_objects_of<'a>(&'a self, state: &'a TypeState, all: &mut Entries, failing: &mut FailingObjects<'a>) {
+    fn count_objects_of<'a>(&'a self, state: &'a TypeState, entries: &mut Entries, failing: &mut FailingObjects<'a>) {
         let configs = &state.plan.configs;
         if configs.is_empty() {
             return;
@@ -77,16 +93,20 @@ impl Model {
             let edge = configs.iter().any(|of| of.selects.is_some());
             let edge = edge.then(|| state.edge_name(name)).flatten();
             let failure = self.failure_of(state, name, failing);
+            let mut is_counted = link.wanted == 0;
             for OfConfig { config, selects } in configs {
                 let is_selected = match (selects, &edge) {
                     (Some(selector), Some(edge)) => selector.selects(edge).is_whole(),
                     (Some(_), None) => false,
                     (None, _) => !are_namespaces || state.selection(name).is_whole(),
                 };
-                if is_selected && let Some((_, ours)) = all.get_mut(config) {
+                if is_selected && let Some((_, ours)) = entries.all.get_mut(config) {
                     ours.held += usize::from(is_held);
                     if link.wanted != 0 {
                         count(ours, link, failure.as_ref());
+                    }
+                    if !std::mem::replace(&mut is_counted, true) {
+                        count(&mut entries.total, link, failure.as_ref());
                     }
                 }
             }
@@ -124,20 +144,25 @@ impl Model {
     }
 
     /// What fails and is no object of a type: types that a config selects, and what concerns all of them.
-    fn name_what_else_fails(&self, all: &mut Entries, objects: &HashSet<&Subject>) {
+    fn name_what_else_fails(&self, entries: &mut Entries, objects: &HashSet<&Subject>) {
         for (subject, _) in self.report.notes() {
             let selects = match subject {
                 Subject::Thing(_, Topic::Object, _) if !objects.contains(subject) => continue,
-                Subject::Thing(_, Topic::Heartbeat | Topic::ConfigStatus, _) => continue,
+                Subject::Thing(_, Topic::Heartbeat | Topic::ConfigStatus | Topic::Edge, _) => continue,
                 Subject::Thing(_, topic, name) if topic.is_of_type() => Some(self.selecting_type(name)),
                 _ => None,
             };
             let Some(failure) = self.failure(subject) else { continue };
-            for (config, (_, ours)) in &mut *all {
-                if selects.as_ref().is_none_or(|selects| selects.contains(config)) {
-                    ours.failing += 1;
-                    keep(&mut ours.failures, failure.clone());
-                }
+            let is_of = |config: &Rc<str>| selects.as_ref().is_none_or(|selects| selects.contains(config));
+            let mut concerned: Vec<&mut OfEdge> = Vec::new();
+            if selects.is_none() || entries.all.keys().any(is_of) {
+                concerned.push(&mut entries.total);
+            }
+            let of_configs = entries.all.iter_mut().filter(|(config, _)| is_of(config));
+            concerned.extend(of_configs.map(|(_, (_, ours))| ours));
+            for ours in concerned {
+                ours.failing += 1;
+                keep(&mut ours.failures, failure.clone());
             }
         }
     }

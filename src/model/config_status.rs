@@ -7,33 +7,23 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use driver::queue::back_off;
-use kube_lite::Error;
 use serde::Serialize;
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::config_kind::ConfigKind;
 use super::configs::ConfigName;
+use super::pace::{Differs, Pace, RARELY, Stores};
 use crate::api::status::{DELETES_HELD, FAILING, OfEdge, Status};
 use crate::api::{GROUP, VERSION};
 use crate::sync::meta::Meta;
-use crate::sync::status_writer::status_manager;
 
-/// Between something that happens and the look at what follows from it: more comes with it.
-pub(super) const SOON: Duration = Duration::from_secs(2);
-/// Between two writes of one status while nothing but its counts changes.
-const RARELY: Duration = Duration::from_secs(3);
 /// For each so many bytes of a config, that is a second more: each write makes the hub send it to all that follow it.
 const BYTES_A_SECOND: usize = 64 << 10;
 /// How long after a write what the hub reports may be from before it.
 const OLDER: Duration = Duration::from_secs(10);
 /// How long the first lists may take before the status says so.
 const READING: Duration = Duration::from_secs(30);
-/// How long a hub counts as one that does not store the status, before it is tried again: its CRD may be another one then.
-/// Each time six times as long.
-const LACKING: Duration = Duration::from_secs(600);
-const LONGEST_LACKING: Duration = Duration::from_secs(6 * 3600);
 
 /// What is known of the statuses of the configs.
 #[derive(Default)]
@@ -47,14 +37,6 @@ pub(super) struct ConfigStatuses {
     writing: BTreeMap<ConfigName, (Status, u64)>,
 }
 
-/// Whether the hub stores the status of a kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stores {
-    It,
-    /// Nothing of it but the heartbeat; until when that counts, and for how long that is.
-    Less(Instant, Duration),
-}
-
 /// The status of one config.
 #[derive(Default)]
 struct KnownStatus {
@@ -63,24 +45,10 @@ struct KnownStatus {
     is: Status,
     /// The version at which it has that.
     version: u64,
-    /// There was something to do for it at the last look.
-    was_pending: bool,
-    /// When it was written last.
-    written: Option<Instant>,
-    /// The hub has refused it, how often in a row, and until when it is not tried.
-    refused: Option<(u32, Instant)>,
+    pace: Pace,
     /// The length of the config.
     bytes: usize,
 }
-
-/// Statuses to apply, with the field manager that they are applied as.
-pub(crate) struct StatusesToWrite {
-    pub(crate) manager: String,
-    pub(crate) configs: Vec<(ConfigKind, String, Bytes)>,
-}
-
-/// What became of each, with the metadata that the config then has.
-pub(crate) type StatusesWritten = Vec<(ConfigKind, String, Result<Meta, Error>)>;
 
 impl ConfigStatuses {
     pub(super) fn remove(&mut self, config: &ConfigName) {
@@ -94,7 +62,7 @@ impl ConfigStatuses {
         let (generation, is) = Status::of_config(object);
         (known.generation, known.bytes) = (generation, object.len());
         // Whatever was reported on its way to us while we wrote is older; a hub that was restored has older ones for good.
-        let is_older = version < known.version && known.written.is_some_and(|at| now.duration_since(at) < OLDER);
+        let is_older = version < known.version && known.pace.written.is_some_and(|at| now.duration_since(at) < OLDER);
         if !is_older {
             (known.is, known.version) = (is, version);
         }
@@ -108,7 +76,7 @@ impl ConfigStatuses {
         uid: &str,
         clock: &str,
         now: Instant,
-    ) -> (Option<StatusesToWrite>, Option<Instant>) {
+    ) -> (Vec<(ConfigKind, String, Bytes)>, Option<Instant>) {
         self.writing.clear();
         let mut configs = Vec::new();
         let mut again: Option<Instant> = None;
@@ -117,28 +85,24 @@ impl ConfigStatuses {
                 continue;
             }
             let known = self.known.entry((kind, name.clone())).or_default();
-            // What is synced within a moment is no news.
-            let is_pending = std::mem::replace(&mut known.was_pending, ours.pending > 0);
-            let may_soon_pass = ours.pending > 0 && !is_pending;
+            let is_pending = ours.pending > 0;
             let is = known.is.only_of(uid);
             let status = known.is.with(ours, clock);
             let mine = status.only_of(uid);
-            let differs = mine != is;
-            let refused = known.refused.map(|(_, until)| until).filter(|_| differs);
-            let soon = may_soon_pass.then(|| now + SOON);
-            let rare = known.rarely().filter(|_| differs && !is_news(&is, &mine));
-            let waits = [refused, soon, rare].into_iter().flatten().filter(|until| *until > now);
-            if let Some(until) = waits.max() {
+            let differs = match (mine != is, is_news(&is, &mine)) {
+                (false, _) => Differs::Not,
+                (true, false) => Differs::ByCounts(known.rarely()),
+                (true, true) => Differs::ByMore,
+            };
+            if let Some(until) = known.pace.waits(is_pending, differs, now) {
                 again = Some(again.map_or(until, |again| again.min(until)));
-            } else if differs {
-                configs.push((kind, name.clone(), applied(kind, &name, &mine)));
+            } else if differs != Differs::Not {
+                configs.push((kind, name.clone(), applied(kind.kind(), &name, &mine)));
                 let before = known.version;
                 self.writing.insert((kind, name), (status, before));
             }
         }
-        let manager = status_manager(uid);
-        let all = (!configs.is_empty()).then_some(StatusesToWrite { manager, configs });
-        (all, again)
+        (configs, again)
     }
 
     /// True if the first lists are not complete, and have not been for so long that the status has to say it.
@@ -154,7 +118,7 @@ impl ConfigStatuses {
         let (status, before) = self.writing.remove(of)?;
         self.kinds.insert(of.0, Stores::It);
         let known = self.known.get_mut(of)?;
-        (known.written, known.refused) = (Some(now), None);
+        known.pace.is_written(now);
         // What the hub has reported meanwhile may be newer, or another hub's.
         let has_gone_back = known.version < before;
         let is_newer = known.version > before && known.version > version && version != 0;
@@ -167,8 +131,7 @@ impl ConfigStatuses {
     /// The hub has refused what was to be written to a config: it waits with increasing back-off, and others do not.
     pub(super) fn is_refused(&mut self, of: &ConfigName, now: Instant, chance: f64) {
         if let Some(known) = self.known.get_mut(of) {
-            let times = known.refused.map_or(0, |(times, _)| times) + 1;
-            known.refused = Some((times, now + back_off(times, chance)));
+            known.pace.is_refused(now, chance);
         }
     }
 
@@ -188,13 +151,7 @@ impl ConfigStatuses {
 
     /// The hub does not store the status of this kind. Returns whether that was not known, and whether it was never so.
     pub(super) fn is_not_stored(&mut self, kind: ConfigKind, now: Instant) -> (bool, bool) {
-        let known = match self.kinds.get(&kind) {
-            Some(&Stores::Less(until, wait)) => Some((until, wait)),
-            _ => None,
-        };
-        let wait = known.map_or(LACKING, |(_, wait)| LONGEST_LACKING.min(wait * 6));
-        self.kinds.insert(kind, Stores::Less(now + wait, wait));
-        (known.is_none_or(|(until, _)| until <= now), known.is_none())
+        self.kinds.entry(kind).or_default().is_not_stored(now)
     }
 
     /// True if the hub stores the status of configs of that kind.
@@ -204,15 +161,14 @@ impl ConfigStatuses {
 
     /// True if it does not.
     pub(super) fn is_lacking(&self, kind: ConfigKind, now: Instant) -> bool {
-        matches!(self.kinds.get(&kind), Some(Stores::Less(until, _)) if *until > now)
+        self.kinds.get(&kind).is_some_and(|stores| stores.is_lacking(now))
     }
 }
 
 impl KnownStatus {
-    /// Until when nothing but counts is not written again.
-    fn rarely(&self) -> Option<Instant> {
-        let wait = RARELY.max(Duration::from_secs((self.bytes / BYTES_A_SECOND) as u64));
-        Some(self.written? + wait)
+    /// How rarely nothing but counts is written.
+    fn rarely(&self) -> Duration {
+        RARELY.max(Duration::from_secs((self.bytes / BYTES_A_SECOND) as u64))
     }
 }
 
@@ -233,11 +189,11 @@ fn is_news(was: &Status, is: &Status) -> bool {
     !is_named_alike || !reasons(was).eq(reasons(is))
 }
 
-/// What is applied to a config, of which that is the status.
-pub(super) fn applied(kind: ConfigKind, name: &str, status: &impl Serialize) -> Bytes {
+/// What is applied to an object of that kind, of which that is the status.
+pub(super) fn applied(kind: &str, name: &str, status: &impl Serialize) -> Bytes {
     let body = json!({
         "apiVersion": format!("{GROUP}/{VERSION}"),
-        "kind": kind.kind(),
+        "kind": kind,
         "metadata": {"name": name},
         "status": status,
     });
@@ -248,6 +204,7 @@ pub(super) fn applied(kind: ConfigKind, name: &str, status: &impl Serialize) -> 
 mod tests {
     use kube_lite::Error;
 
+    use super::super::pace::LONGEST_LACKING;
     use super::*;
 
     const UID: &str = "ours";
@@ -277,8 +234,7 @@ mod tests {
 
     fn written(statuses: &mut ConfigStatuses, names: &[&str], count: usize, now: Instant) -> Vec<String> {
         let of_edge = names.iter().map(|name| (config(name), synced(count))).collect();
-        let (all, _) = statuses.differing(of_edge, UID, "now", now);
-        let configs = all.map(|all| all.configs).unwrap_or_default();
+        let (configs, _) = statuses.differing(of_edge, UID, "now", now);
         configs.into_iter().map(|(_, name, _)| name).collect()
     }
 

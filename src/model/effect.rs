@@ -7,12 +7,14 @@ use kube_lite::{Error, ObjectName, ResourceType};
 
 pub(crate) use super::asking::{Answers, DiscoveryRequest, Groups, Lacking};
 pub(crate) use super::config_kind::ConfigKind;
-pub(crate) use super::config_status::{StatusesToWrite, StatusesWritten};
 pub(crate) use super::definitions::TypeDefinitionAnswers;
 pub(crate) use super::dry_run::Remaining;
 pub(crate) use super::events::{EventDone, EventKey, EventToWrite};
+pub(crate) use super::edge_object::{EdgeBeat, EdgeBeaten, EdgeResult, EdgeSeen, EdgeToWrite};
 pub(crate) use super::guard::vanished::Left;
-pub(crate) use super::heartbeat::{ConfigHeartbeat, ConfigToMark, HeartbeatRequest, HeartbeatResult, Places};
+pub(crate) use super::heartbeat::{
+    ConfigHeartbeat, ConfigToMark, HeartbeatRequest, HeartbeatResult, Places, StatusesToWrite, StatusesWritten,
+};
 pub(crate) use super::hub_namespaces::{NamespaceDone, NamespaceEnd, NamespaceStep};
 pub(crate) use super::record::kept::{Kept, Names, parse_record, render_record};
 use super::{Key, Model};

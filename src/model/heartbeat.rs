@@ -1,5 +1,6 @@
-//! The heartbeat: `status.lastSyncerHeartbeatTime` on every config, so that people at the hub see since when an edge is
-//! silent.
+//! The heartbeat: the time on the object that stands for this edge, and in `status.lastSyncerHeartbeatTime` on every config,
+//! so that people at the hub see since when an edge is silent. Where the hub has such an object, every second one is for that
+//! alone: on a config, it goes to all that watch that.
 //!
 //! The change that the hub then reports affects nothing that a plan is made from, so it causes no work.
 
@@ -13,16 +14,19 @@ use kube_lite::Error;
 use serde_json::json;
 
 use super::config_kind::ConfigKind;
-use super::config_status::{SOON, StatusesWritten, applied};
+use super::config_status::applied;
+use super::edge_object::{EdgeBeat, EdgeBeaten, EdgeNews, EdgeToWrite};
 use super::guard::Condition;
+use super::pace::SOON;
 use super::timers::Timer;
 use super::{Model, Request};
 use crate::api::HEARTBEAT_FIELD_MANAGER;
+use crate::api::edge::Way;
 use crate::api::status::DELETES_HELD;
 use crate::plan::StatusPath;
 use crate::side::Side;
 use crate::sync::meta::Meta;
-use crate::sync::status_writer::manager_of;
+use crate::sync::status_writer::{manager_of, status_manager};
 use crate::sync::undeclared::is_not_stored;
 
 /// How long a heartbeat for a new config waits for others that come with it.
@@ -33,6 +37,8 @@ const NEW_CONFIG: Duration = Duration::from_secs(1);
 pub(super) struct Heartbeat {
     /// A config has come since the heartbeat under way began.
     again: bool,
+    /// The next heartbeat is for the object that stands for this edge alone.
+    spares_configs: bool,
     /// The condition about holds on the configs, and since when it is so.
     condition: Option<(Condition, String)>,
     /// What was written last.
@@ -59,6 +65,8 @@ pub(crate) struct HeartbeatRequest {
     pub(crate) configs: Vec<ConfigToMark>,
     /// Where it is written, as far as that is known.
     pub(crate) places: Places,
+    /// What is written to the object that stands for this edge.
+    pub(crate) edge: Option<EdgeBeat>,
 }
 
 /// A config to write it to.
@@ -79,6 +87,7 @@ pub(crate) struct ConfigToMark {
 pub(crate) struct HeartbeatResult {
     pub(crate) places: Places,
     pub(crate) configs: Vec<ConfigHeartbeat>,
+    pub(crate) edge: Option<EdgeBeaten>,
 }
 
 /// What became of one config.
@@ -89,6 +98,21 @@ pub(crate) struct ConfigHeartbeat {
     pub(crate) before: u64,
     /// Its metadata as the hub has it now.
     pub(crate) result: Result<Meta, Error>,
+}
+
+/// Statuses to apply, with the field manager that they are applied as.
+pub(crate) struct StatusesToWrite {
+    pub(crate) manager: String,
+    pub(crate) configs: Vec<(ConfigKind, String, Bytes)>,
+    /// That of the object that stands for this edge.
+    pub(crate) edge: Option<EdgeToWrite>,
+}
+
+/// What became of them.
+pub(crate) struct StatusesWritten {
+    /// With the metadata that each config then has.
+    pub(crate) configs: Vec<(ConfigKind, String, Result<Meta, Error>)>,
+    pub(crate) edge: Option<Result<(), Error>>,
 }
 
 impl Heartbeat {
@@ -111,14 +135,20 @@ impl Model {
         }
     }
 
-    /// Writes the heartbeat to all configs, if that is due.
+    /// Writes the heartbeat, if that is due.
     pub(super) fn send_heartbeat(&mut self) {
         if self.writes_to_configs() || !self.timers.fires(Timer::Heartbeat, self.now) {
             return;
         }
         self.timers.starts(Timer::Heartbeat);
-        let configs = self.selecting.names();
         let now = (self.settings.clock)();
+        let edge = self.edge_object.beat(&now, self.now);
+        let spares_configs = std::mem::take(&mut self.heartbeat.spares_configs) && edge.is_some();
+        let configs = if spares_configs {
+            Vec::new()
+        } else {
+            self.selecting.names()
+        };
         let condition = self.hold_condition();
         if condition.held
             && self
@@ -167,7 +197,7 @@ impl Model {
         };
         let configs = configs.into_iter().map(marked).collect();
         let places = self.heartbeat.places.clone();
-        self.request(Request::Heartbeat(HeartbeatRequest { configs, places }));
+        self.request(Request::Heartbeat(HeartbeatRequest { configs, places, edge }));
     }
 
     /// The holds have changed: the condition on the configs is updated at once.
@@ -178,6 +208,7 @@ impl Model {
 
     /// A config is new: it gets a heartbeat soon, with what is held. Others may come with it.
     pub(super) fn heartbeat_soon(&mut self) {
+        self.heartbeat.spares_configs = false;
         self.heartbeat.again = self.timers.is_running(Timer::Heartbeat);
         if self.timers.is_set(Timer::Heartbeat) {
             self.timers.set_earlier(Timer::Heartbeat, self.now + NEW_CONFIG);
@@ -186,11 +217,12 @@ impl Model {
 
     pub(super) fn heartbeat_at_once(&mut self) {
         if self.settings.heartbeat.is_some() && self.selecting.are_known() {
+            self.heartbeat.spares_configs = false;
             self.timers.set(Timer::Heartbeat, self.now);
         }
     }
 
-    pub(super) fn on_heartbeat(&mut self, HeartbeatResult { places, configs }: HeartbeatResult) {
+    pub(super) fn on_heartbeat(&mut self, HeartbeatResult { places, configs, edge }: HeartbeatResult) {
         self.timers.ends(Timer::Heartbeat);
         self.heartbeat.places = places;
         let interval = self.settings.heartbeat.unwrap_or(Duration::MAX);
@@ -198,11 +230,19 @@ impl Model {
         let spread = 0.9 + self.chance.f64() / 5.0;
         let holds = self.hold_condition();
         let reported = self.heartbeat.condition.as_ref().map(|(condition, _)| condition);
-        let next = if reported == Some(&holds) && !std::mem::take(&mut self.heartbeat.again) {
+        let is_all = reported == Some(&holds) && !std::mem::take(&mut self.heartbeat.again);
+        let next = if is_all {
             interval.mul_f64(spread)
         } else {
             NEW_CONFIG.min(interval)
         };
+        if let Some(edge) = edge {
+            let news = self.edge_object.got_heartbeat(edge, self.now, &mut self.chance);
+            if matches!(news, EdgeNews::Works | EdgeNews::Written) {
+                self.answered.heartbeat = Some(self.now);
+            }
+            self.edge_was_written(news, "heartbeat", "writing the heartbeat");
+        }
         // A hub that is back gets one at once.
         let has_failed = |config: &ConfigHeartbeat| match &config.result {
             Err(error) => !error.is_unreachable() && !error.proves_absent(&config.name),
@@ -215,6 +255,8 @@ impl Model {
             self.timers.succeeds(Timer::Heartbeat);
             next
         };
+        let are_marked = !configs.is_empty() && configs.iter().all(|config| config.result.is_ok());
+        self.heartbeat.spares_configs = is_all && are_marked && self.edge_object.is_stored();
         self.timers.set(Timer::Heartbeat, self.now + next);
         self.ask_strangers_again();
         for config in configs {
@@ -287,22 +329,67 @@ impl Model {
             self.timers.set(Timer::ConfigStatus, self.now + SOON);
             return;
         }
-        let of_edge = self.of_edge(self.hold_condition(), are_complete);
+        let (of_edge, total) = self.of_edge(self.hold_condition(), are_complete);
         self.events_of_configs(&of_edge);
         let clock = (self.settings.clock)();
         let uid = &self.settings.policy.sync_target.uid;
-        let (all, again) = self.statuses.differing(of_edge, uid, &clock, self.now);
-        if let Some(all) = all {
+        let (configs, again) = self.statuses.differing(of_edge, uid, &clock, self.now);
+        let manager = status_manager(uid);
+        let since_1970 = (self.settings.since_1970)();
+        let ways = self.ways(since_1970);
+        let times = (&*clock, since_1970, self.now);
+        let (edge, edge_again) = self.edge_object.differs(total, &ways, times);
+        if edge.is_some() || !configs.is_empty() {
             self.timers.starts(Timer::ConfigStatus);
+            let all = StatusesToWrite { manager, configs, edge };
             self.request(Request::Statuses(all));
-        } else if let Some(again) = again {
+        } else if let Some(again) = again.into_iter().chain(edge_again).min() {
             self.timers.set(Timer::ConfigStatus, again);
+        }
+    }
+
+    /// What is known of the ways to both sides.
+    fn ways(&mut self, since_1970: Duration) -> Vec<Way> {
+        let mut ways = Vec::new();
+        for &side in &*self.sides.ids() {
+            let state = self.sides.of(side);
+            let ahead = state.contact.figures.clock_ahead(self.now, since_1970);
+            ways.push(Way {
+                side: side.word(),
+                is_refusing: state.answering.is_refusing(),
+                credentials_end: state.contact.credentials_end,
+                are_renewed: side == Side::Hub && self.settings.renews,
+                clock: ahead.map(|ahead| self.edge_object.clock(side, ahead)),
+            });
+        }
+        ways
+    }
+
+    /// Something was written to the object that stands for this edge, or was to be.
+    fn edge_was_written(&mut self, news: EdgeNews, what: &'static str, doing: &str) {
+        let subject = self.edge_object.subject();
+        if matches!(news, EdgeNews::Works | EdgeNews::Written) {
+            self.report.wrote(Side::Hub, what);
+        }
+        match news {
+            EdgeNews::Works => {
+                self.report.works(&subject);
+            }
+            EdgeNews::Written => {}
+            EdgeNews::NotServed => self.report.clear(&subject),
+            EdgeNews::Gone => self.heartbeat_at_once(),
+            EdgeNews::Fails(error) if error.is_unreachable() => self.side_is_silent(Side::Hub, doing, &error),
+            EdgeNews::Fails(error) => self.fails(subject, doing, &error),
         }
     }
 
     pub(super) fn on_statuses(&mut self, written: StatusesWritten) {
         self.timers.ends(Timer::ConfigStatus);
-        for (kind, name, result) in written {
+        if let Some(result) = written.edge {
+            let news = self.edge_object.got_status(result, self.now, &mut self.chance);
+            self.edge_was_written(news, "status", "writing the status");
+        }
+        for (kind, name, result) in written.configs {
             let of = (kind, name);
             let subject = kind.status_of(&of.1);
             match result {
@@ -357,5 +444,5 @@ fn with_condition(now: &str, condition: &Condition, since: &str) -> Bytes {
 /// edge's.
 fn of_entry(kind: ConfigKind, name: &str, uid: &str, now: &str) -> Bytes {
     let status = json!({"lastSyncerHeartbeatTime": now, "edges": [{"syncTargetUID": uid, "lastHeartbeatTime": now}]});
-    applied(kind, name, &status)
+    applied(kind.kind(), name, &status)
 }

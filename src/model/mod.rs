@@ -25,6 +25,7 @@ mod definitions;
 mod deselections;
 mod drift;
 pub(crate) mod dry_run;
+mod edge_object;
 pub(crate) mod effect;
 mod ends;
 pub(crate) mod events;
@@ -42,6 +43,7 @@ mod objects;
 mod on_site;
 mod one_cluster;
 mod outcome;
+mod pace;
 mod reachability;
 mod record;
 mod replan;
@@ -76,6 +78,7 @@ use self::config_status::ConfigStatuses;
 use self::configs::SelectedConfigs;
 use self::definitions::TypeDefinitionReads;
 use self::deselections::Deselections;
+use self::edge_object::EdgeObject;
 use self::effect::{Answer, Done, Effect, Kept, Request};
 pub use self::events::EventReason;
 use self::events::Events;
@@ -203,6 +206,12 @@ pub struct Settings {
     pub heartbeat: Option<Duration>,
     /// The time of the wall clock in RFC 3339, for people; nothing is decided by it.
     pub clock: fn() -> String,
+    /// The same as the time since 1970: for people too, about credentials that end and clocks that differ.
+    pub since_1970: fn() -> Duration,
+    /// Who syncs, as the holder of the Lease is called.
+    pub holder: String,
+    /// The credentials of the hub are renewed.
+    pub renews: bool,
     /// How many deletes at once are held, and for how long.
     pub delete_limits: Limits,
     /// Conversions are followed.
@@ -251,6 +260,7 @@ pub(crate) struct Model {
     heartbeat: Heartbeat,
     statuses: ConfigStatuses,
     events: Events,
+    edge_object: EdgeObject,
     queue: Queue<Key>,
     workers: Workers,
     clusters: Clusters,
@@ -277,6 +287,7 @@ impl Model {
         let mut sides = Sides::default();
         sides.meet(moment.contacts);
         let new_tokens = NewTokens::new(!seed, settings.dry_run);
+        let edge_object = EdgeObject::new(&settings);
         Self {
             settings,
             now: moment.now,
@@ -303,6 +314,7 @@ impl Model {
             heartbeat: Heartbeat::default(),
             statuses: ConfigStatuses::default(),
             events: Events::default(),
+            edge_object,
             queue,
             workers,
             clusters: Clusters::default(),

@@ -155,7 +155,9 @@ impl Model {
             }
             self.ask_again_soon(side);
             self.ask_identity(side);
+            self.edge_object.versions_may_differ();
             if side == Side::Hub {
+                self.edge_object.may_be_another();
                 // The answer to a heartbeat shows whether it has gone back to older versions.
                 self.heartbeat_at_once();
             }

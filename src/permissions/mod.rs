@@ -53,6 +53,10 @@ pub enum On {
     Configs,
     /// The status of both kinds of configs.
     ConfigStatuses,
+    /// The object that stands for the edge.
+    EdgeObject,
+    /// Its status.
+    EdgeStatus,
     /// What is selected in a direction, where its origins are.
     Origins(Direction),
     /// What is selected in a direction, where its copies are.
@@ -86,6 +90,8 @@ pub enum When {
     Always,
     /// Heartbeats are written.
     Heartbeat,
+    /// The same, and the hub has objects that stand for edges.
+    Edges,
     /// The hub is a workspace of kcp.
     Kcp,
     /// The same, and a type of a group is downsynced.
@@ -184,6 +190,28 @@ pub const TABLE: &[Row] = &[
     row(Hub, "Events on the configs", "`events.events.k8s.io` in `default`", EVENTS)
         .on(On::Events, When::Heartbeat, "Events on the configs.")
         .without(NO_EVENTS),
+    row(
+        Hub,
+        "what it says of its edge",
+        "`edges/status` of `edge.kubestellar.io`, of the object that stands for its edge",
+        &["patch"],
+    )
+    .on(
+        On::EdgeStatus,
+        When::Edges,
+        "What the edge says of itself, and its heartbeat: the status of the object that stands for it.",
+    ),
+    row(
+        Hub,
+        "to make that object, if `gen` has not",
+        "`edges` of `edge.kubestellar.io`, the object that stands for its edge",
+        &["create", "patch"],
+    )
+    .on(
+        On::EdgeObject,
+        When::Edges,
+        "To make the object that stands for the edge, if nobody has.",
+    ),
     row(Hub, "which cluster this is", "`namespaces` `kube-system` and `default`", &["get"]).on(
         IDENTITY,
         When::Always,

@@ -4,7 +4,7 @@ use driver::events;
 use kube_lite::{ObjectName, ResourceType, may_be_a_crd};
 
 use super::{On, Row, TABLE, When};
-use crate::api::{GROUP, edge_sync_config, syncer_config};
+use crate::api::{GROUP, edge, edge_sync_config, syncer_config};
 use crate::plan::{Direction, Plan, StatusPath, TypePlan};
 use crate::side::Side;
 use crate::sync::own_objects::{LEGACY_RECORD, lease_name, record_name};
@@ -29,6 +29,8 @@ pub struct Situation<'a> {
     pub has_config_status: bool,
     /// Heartbeats are written.
     pub has_heartbeat: bool,
+    /// The name of the object that stands for the edge, if the hub has such objects.
+    pub edge: Option<String>,
     /// One of several syncers is active.
     pub elects_leader: bool,
     /// The sides that are polled, not watched.
@@ -117,6 +119,7 @@ fn counts(when: When, situation: &Situation<'_>) -> bool {
     match when {
         When::Always => true,
         When::Heartbeat => situation.has_heartbeat,
+        When::Edges => situation.has_heartbeat && situation.edge.is_some(),
         When::Kcp => situation.is_kcp,
         When::KcpWithGroups => situation.is_kcp && syncs(Direction::Down, &|planned| !planned.at_hub.group.is_empty()),
         When::Namespaced => syncs(Direction::Down, &is_namespaced),
@@ -159,6 +162,12 @@ fn of_one(name: Option<&ObjectName>, permission: &Permission) -> Vec<Permission>
     name.map(of).into_iter().collect()
 }
 
+/// A permission for the object that stands for the edge alone.
+fn of_edge(situation: &Situation<'_>, permission: Permission) -> Vec<Permission> {
+    let names = situation.edge.iter().cloned().collect();
+    vec![Permission { names, ..permission }]
+}
+
 /// A Namespace is deleted only after all types have been listed: so that permission and the delete are granted
 /// together.
 fn without_delete(mut permission: Permission) -> Permission {
@@ -191,6 +200,8 @@ fn resources(row: &'static Row, situation: &Situation<'_>, escalating: &mut Vec<
         On::ConfigStatuses => configs
             .map(|resource| one(GROUP, &format!("{resource}/status")))
             .to_vec(),
+        On::EdgeObject => of_edge(situation, one(GROUP, edge::RESOURCE)),
+        On::EdgeStatus => of_edge(situation, one(GROUP, &format!("{}/status", edge::RESOURCE))),
         On::Origins(direction) => types(situation, direction)
             .map(|planned| of_type(at(planned, direction.origin())))
             .collect(),

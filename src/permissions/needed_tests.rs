@@ -99,6 +99,7 @@ fn lines(side: Side, spec: &serde_json::Value, change: impl FnOnce(&mut Situatio
         is_kcp: false,
         has_config_status: true,
         has_heartbeat: true,
+        edge: None,
         elects_leader: false,
         polled: &[],
         allows_escalation: false,
@@ -165,6 +166,14 @@ fn the_hub_lets_configs_be_read_and_marked_whatever_they_select() {
     check(Side::Hub, &down(&[]), &main, |it| it.has_config_status = false);
     check(Side::Hub, &down(&[]), &[CONFIGS[0], CONFIGS[1], IDENTITY], |it| {
         it.has_heartbeat = false;
+    });
+    let edges = [
+        "edges/status.edge.kubestellar.io patch of site-7",
+        "edges.edge.kubestellar.io create,patch of site-7",
+        IDENTITY,
+    ];
+    check(Side::Hub, &down(&[]), &[&CONFIGS[..], &edges].concat(), |it| {
+        it.edge = Some("site-7".to_owned());
     });
     let kcp = [&CONFIGS[..], &[IDENTITY, "logicalclusters.core.kcp.io get of cluster"]].concat();
     check(Side::Hub, &down(&[]), &kcp, |it| it.is_kcp = true);

@@ -31,6 +31,8 @@ pub enum Topic {
     Heartbeat,
     /// What this edge says of a config, named like that.
     ConfigStatus,
+    /// The object that stands for this edge, named like that.
+    Edge,
     /// The record of synced types, named as the object that it is.
     Record,
     /// What distinguishes the side from another one, named as the object that it is.
@@ -83,8 +85,14 @@ impl Subject {
                 "see what changes answers on the way, such as a proxy; all other objects are synced"
             }
             Topic::Object => return None,
+            Topic::Edge if error.is_forbidden() => {
+                "all else goes on; start the syncer with the --sync-target-name that edge-syncer gen was given, and run that \
+                 command again; or apply what edge-syncer gen rbac prints"
+            }
             _ if !is_refused => return None,
-            Topic::Heartbeat | Topic::ConfigStatus => "apply the CRDs of this version at the hub; it is tried again",
+            Topic::Heartbeat | Topic::ConfigStatus | Topic::Edge => {
+                "apply the CRDs of this version at the hub; it is tried again"
+            }
             Topic::Record => {
                 "see the words: what refuses that ConfigMap at the edge has to allow it; it is tried again"
             }
@@ -143,6 +151,7 @@ impl Topic {
             Self::Object
             | Self::Heartbeat
             | Self::ConfigStatus
+            | Self::Edge
             | Self::Record
             | Self::Identity
             | Self::Configs
@@ -162,6 +171,10 @@ impl Topic {
             Self::ConfigStatus => (
                 LogReason::ConfigStatusFailed,
                 "the status of a config cannot be written",
+            ),
+            Self::Edge => (
+                LogReason::EdgeNotWritten,
+                "the object that stands for this edge at the hub cannot be written",
             ),
             Self::Record
                 if error

@@ -13,8 +13,10 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use kube::client::Body;
-use tokio::net::TcpListener;
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
+use tokio_rustls::TlsAcceptor;
 
 use crate::support::{Credential, KubeconfigParts, Server, unique_suffix};
 
@@ -86,6 +88,24 @@ impl Front {
             ..KubeconfigParts::default()
         };
         server.write_kubeconfig(&format!("front-{}.kubeconfig", unique_suffix()), &parts)
+    }
+
+    /// What passes everything on to it over TLS. Gives its port.
+    pub(crate) async fn behind_tls(&self, tls: ServerConfig) -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
+        let port = listener.local_addr().expect("it is bound").port();
+        let (acceptor, front) = (TlsAcceptor::from(Arc::new(tls)), self.url.clone());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (acceptor, front) = (acceptor.clone(), front.clone());
+                tokio::spawn(async move {
+                    let mut stream = acceptor.accept(stream).await?;
+                    let mut front = TcpStream::connect(front.trim_start_matches("http://")).await?;
+                    tokio::io::copy_bidirectional(&mut stream, &mut front).await
+                });
+            }
+        });
+        port
     }
 
     /// From now on it answers so.

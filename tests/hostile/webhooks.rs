@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use crate::figures::{ANYWHERE, address_of, is_up};
-use crate::support::certs::Authority;
+use crate::support::certs::{Authority, Identity};
 use crate::support::eventually;
 use crate::support::kubeconfig::base64;
 use crate::support::objects::Objects;
@@ -44,7 +44,11 @@ async fn silent(ca: &Authority) -> (u16, Arc<AtomicUsize>) {
 
 /// What a webhook of this CA serves with.
 pub(crate) fn tls(ca: &Authority) -> ServerConfig {
-    let identity = ca.serving(&["127.0.0.1"]);
+    tls_by(&ca.serving(&["127.0.0.1"]))
+}
+
+/// The same with this certificate.
+pub(crate) fn tls_by(identity: &Identity) -> ServerConfig {
     let certificate = CertificateDer::from_pem_slice(identity.certificate.as_bytes()).expect("it was made just now");
     let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).expect("it was made just now");
     let builder = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));

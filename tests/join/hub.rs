@@ -17,13 +17,22 @@ pub(crate) fn id_in(documents: &[Value]) -> String {
     name.as_str().expect("a name is text").to_owned()
 }
 
-/// What a registration has at the hub: config, service account, role and binding.
-pub(crate) async fn registered(hub: &Objects, name: &str, id: &str) -> [Option<Value>; 4] {
+/// The object that stands for the edge.
+async fn edge_of(hub: &Objects, name: &str) -> Option<Value> {
+    let of_it = format!("edge.kubestellar.io/sync-target-name={name}");
+    let mut all = hub.list(CONFIG[0], "edges", "", &of_it).await;
+    assert!(all.len() <= 1, "{all:?}");
+    all.pop()
+}
+
+/// What a registration has at the hub: config, service account, role, binding, and the object that stands for the edge.
+pub(crate) async fn registered(hub: &Objects, name: &str, id: &str) -> [Option<Value>; 5] {
     [
         hub.get(CONFIG[0], CONFIG[1], "", name).await,
         hub.get("v1", "serviceaccounts", "default", id).await,
         hub.get(RBAC, "clusterroles", "", id).await,
         hub.get(RBAC, "clusterrolebindings", "", id).await,
+        edge_of(hub, name).await,
     ]
 }
 
@@ -53,14 +62,15 @@ async fn a_registration_has_the_objects_of_the_go_generator() {
         id.starts_with(&format!("kubestellar-syncer-{name}-")) && id.len() == 28 + name.len(),
         "{id}"
     );
-    let [config, account, role, binding] = registered(&hub, &name, &id).await.map(|it| it.expect("it was created"));
+    let [config, account, role, binding, edge] =
+        registered(&hub, &name, &id).await.map(|it| it.expect("it was created"));
     assert_eq!(config["spec"], json!({}));
     let owner =
         json!([{"apiVersion": CONFIG[0], "kind": "EdgeSyncConfig", "name": name, "uid": config["metadata"]["uid"]}]);
     for object in [&account, &role, &binding] {
         assert_eq!(object["metadata"]["ownerReferences"], owner);
     }
-    for object in [&config, &account, &role, &binding] {
+    for object in [&config, &account, &role, &binding, &edge] {
         assert_eq!(
             object["metadata"]["labels"],
             json!({"edge.kubestellar.io/sync-target-name": name})
@@ -118,7 +128,7 @@ async fn a_second_run_finds_the_first_and_writes_nothing() {
     let (hub, name, kubeconfig) = (pair.hub.objects(), new_name(), pair.hub.kubeconfig());
     let mark = pair.hub.audit_mark();
     let first = manifest(&kubeconfig, &name, &["-n", "own"]).await;
-    assert_eq!(writes(&pair.hub, mark, 1).await.len(), 4);
+    assert_eq!(writes(&pair.hub, mark, 1).await.len(), 5);
     let before = registered(&hub, &name, &id_in(&first)).await;
     assert!(before.iter().all(Option::is_some));
 
@@ -257,14 +267,14 @@ async fn an_unregistered_edge_leaves_what_is_not_of_the_registration() {
     let dry = generate(&kubeconfig, &[&name, "--unregister", "--dry-run"])
         .await
         .done();
-    assert_eq!(dry.stderr.matches("would be deleted").count(), 4, "{}", dry.stderr);
+    assert_eq!(dry.stderr.matches("would be deleted").count(), 5, "{}", dry.stderr);
     assert!(dry.stderr.ends_with(": nothing was written\n"), "{}", dry.stderr);
     assert!(registered(&hub, &name, &id).await.iter().all(Option::is_some));
 
     let done = generate(&kubeconfig, &[&name, "--unregister"]).await.done();
-    assert_eq!(done.stderr.matches(": deleted\n").count(), 4, "{}", done.stderr);
+    assert_eq!(done.stderr.matches(": deleted\n").count(), 5, "{}", done.stderr);
     assert!(done.stderr.contains("what stays: "), "{}", done.stderr);
-    assert_eq!(registered(&hub, &name, &id).await, [const { None }; 4]);
+    assert_eq!(registered(&hub, &name, &id).await, [const { None }; 5]);
     assert!(registered(&hub, &other, &id_of_other).await.iter().all(Option::is_some));
     let again = generate(&kubeconfig, &[&name, "--unregister"]).await.done();
     let nothing = format!("nothing of the name {name} is registered at {}", pair.hub.url());
@@ -277,7 +287,7 @@ async fn an_unregistered_edge_leaves_what_is_not_of_the_registration() {
         done.stderr
     );
     let left = registered(&hub, &other, &id_of_other).await.map(|it| it.is_some());
-    assert_eq!(left, [true, false, false, false]);
+    assert_eq!(left, [true, false, false, false, false]);
 }
 
 #[tokio::test]
@@ -291,10 +301,10 @@ async fn a_dry_run_says_what_would_be_done_and_writes_nothing() {
     let done = generate(&kubeconfig, &[&name, IMAGE, "-o", file, "--uid=u", "--dry-run"])
         .await
         .done();
-    assert_eq!(done.stderr.matches("would be created").count(), 4, "{}", done.stderr);
+    assert_eq!(done.stderr.matches("would be created").count(), 5, "{}", done.stderr);
     assert!(!std::path::Path::new(file).exists());
     manifest(&kubeconfig, &new_name(), &[]).await;
-    assert_eq!(writes(&pair.hub, mark, 1).await.len(), 4, "those of the other run");
+    assert_eq!(writes(&pair.hub, mark, 1).await.len(), 5, "those of the other run");
     assert_eq!(hub.get(CONFIG[0], CONFIG[1], "", &name).await, None);
 }
 

@@ -142,7 +142,7 @@ async fn a_run_that_was_killed_after_any_request_is_completed_by_the_next() {
         ]))
         .await
         .done();
-        assert_eq!(registered(&hub, &name, &id).await, [const { None }; 4]);
+        assert_eq!(registered(&hub, &name, &id).await, [const { None }; 5]);
     }
     assert!(number > 10, "it has several requests: {number}");
     assert!(file.exists());

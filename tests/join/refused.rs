@@ -271,6 +271,8 @@ async fn an_api_that_is_bound_late_is_waited_for_and_one_kind_is_enough() {
         "{}",
         finished.stderr
     );
+    let without = "note: the hub does not serve edges.edge.kubestellar.io";
+    assert!(finished.stderr.contains(without), "{}", finished.stderr);
     let found = documents(&finished.stdout);
     let config = hub
         .get("edge.kubestellar.io/v2alpha1", "syncerconfigs", "", &name)

@@ -158,6 +158,9 @@ impl Rounds {
             ("hub", "create", "configmaps") => {
                 hub.delete("v1", "configmaps", shop, "sales").await;
             }
+            ("hub", "create" | "patch", "edges") => {
+                hub.delete(CONFIG_API, "edges", "", "site-7").await;
+            }
             // A namespace that only the edge has: upsync creates it at the hub.
             ("hub", "create", "namespaces") => self.select_also(&format!("up-{shop}")).await,
             (_, _, "events") => self.make_conflict(atom).await,

@@ -47,6 +47,14 @@ impl Authority {
         )
     }
 
+    /// The same that is valid only in so many seconds.
+    pub fn serving_in(&self, hosts: &[&str], seconds: u64) -> Identity {
+        let hosts = hosts.iter().map(|&host| host.to_owned()).collect();
+        let mut params = params(hosts, "kube-apiserver", None);
+        params.not_before = rcgen::date_time_ymd(1970, 1, 1) + from_1970(seconds.cast_signed());
+        self.sign(params, ExtendedKeyUsagePurpose::ServerAuth)
+    }
+
     /// A client certificate: Kubernetes takes `user` from its CN and the group from its O.
     pub fn client(&self, user: &str, group: Option<&str>) -> Identity {
         self.sign(params(Vec::new(), user, group), ExtendedKeyUsagePurpose::ClientAuth)
@@ -55,9 +63,7 @@ impl Authority {
     /// A client certificate of a user that ends in so many days, or has ended before so many.
     pub fn client_until(&self, user: &str, days: i64) -> Identity {
         let mut params = params(Vec::new(), user, None);
-        let seconds = super::tokens::now() + days * 86_400;
-        let seconds = u64::try_from(seconds).expect("it is long after 1970");
-        params.not_after = rcgen::date_time_ymd(1970, 1, 1) + std::time::Duration::from_secs(seconds);
+        params.not_after = rcgen::date_time_ymd(1970, 1, 1) + from_1970(days * 86_400);
         self.sign(params, ExtendedKeyUsagePurpose::ClientAuth)
     }
 
@@ -81,6 +87,12 @@ impl Authority {
 pub fn key_pair() -> (String, String) {
     let key = KeyPair::generate().expect("keys can be generated");
     (key.serialize_pem(), key.public_key_pem())
+}
+
+/// From 1970 to a moment that is so many seconds from now.
+fn from_1970(seconds: i64) -> std::time::Duration {
+    let seconds = u64::try_from(super::tokens::now() + seconds).expect("it is long after 1970");
+    std::time::Duration::from_secs(seconds)
 }
 
 fn params(hosts: Vec<String>, common_name: &str, organization: Option<&str>) -> CertificateParams {

@@ -39,8 +39,14 @@ pub fn limited(server: &Server) -> PathBuf {
 
 /// What a syncer needs at the hub to write heartbeats and Events.
 pub fn heartbeats() -> Value {
-    json!({"apiGroups": ["edge.kubestellar.io", "events.k8s.io"],
-        "resources": ["syncerconfigs/status", "edgesyncconfigs/status", "events"], "verbs": ["create", "patch"]})
+    let resources = [
+        "syncerconfigs/status",
+        "edgesyncconfigs/status",
+        "edges",
+        "edges/status",
+        "events",
+    ];
+    json!({"apiGroups": ["edge.kubestellar.io", "events.k8s.io"], "resources": resources, "verbs": ["patch", "create"]})
 }
 
 /// What a syncer needs at the hub to read configs, with these verbs for the configs.

@@ -14,6 +14,7 @@ mod config_status;
 mod downsync;
 mod edge_sync_config;
 mod events;
+mod edges;
 mod heartbeat;
 mod kinds;
 mod lifecycle;

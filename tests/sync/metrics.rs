@@ -12,10 +12,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 /// A port of the machine's choice, which the log names.
-const ANYWHERE: &str = "--listen-address=127.0.0.1:0";
+pub(crate) const ANYWHERE: &str = "--listen-address=127.0.0.1:0";
 const SERVING: &str = "msg=\"serving health and metrics\" address=";
 
-async fn address_of(syncer: &mut Syncer) -> SocketAddr {
+pub(crate) async fn address_of(syncer: &mut Syncer) -> SocketAddr {
     syncer.wait_for_log(SERVING, SOON).await;
     let log = syncer.log();
     let (_, rest) = log.split_once(SERVING).expect("it was waited for");
@@ -34,7 +34,7 @@ async fn request(address: SocketAddr, text: &str) -> std::io::Result<(u16, Strin
     Ok((status.unwrap_or_default(), body.to_owned()))
 }
 
-async fn get(address: SocketAddr, path: &str) -> (u16, String) {
+pub(crate) async fn get(address: SocketAddr, path: &str) -> (u16, String) {
     let text = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
     request(address, &text).await.expect("it answers")
 }
@@ -64,7 +64,7 @@ async fn gets_ready(address: SocketAddr) {
 }
 
 /// Makes a side refuse `ConfigMap`s in a namespace, and waits until it does.
-async fn refuse_config_maps(side: &Objects, shop: &str) {
+pub(crate) async fn refuse_config_maps(side: &Objects, shop: &str) {
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"namespace": shop, "name": "none"},
         "spec": {"hard": {"count/configmaps": "0"}}});
     side.create(&quota).await;

@@ -145,7 +145,8 @@ const WAYS: &[(&[&str], &str)] = &[
     ),
     (
         &["certificate not valid yet"],
-        "set the clock of this machine, unless the certificate is to be valid only later: compare both times",
+        "set the clock of this machine, unless the certificate is to be valid only later: compare both times; it continues by \
+         itself then",
     ),
     (
         &["certificate not valid for name"],

@@ -397,19 +397,21 @@ impl Cluster {
         self.patch_at(resource, name, at, body, Content::Metadata).await
     }
 
-    /// Server-side apply with force, as this field manager, of the status of an object that is there. Returns the metadata.
+    /// Server-side apply with force, as this field manager, of the status of an object that is there. Returns as much of it as
+    /// `content` says.
     pub async fn apply_status(
         &self,
         resource: &ResourceType,
         name: &ObjectName,
         manager: &str,
         body: Bytes,
+        content: Content,
     ) -> Result<Bytes, Error> {
         let object = self.object_path(resource, name)?;
         let mut path = format!("{object}/status?force=true&fieldManager=");
         encode(&mut path, manager);
         let kind = Some("application/apply-patch+yaml");
-        let accept = Content::Metadata.accept(false);
+        let accept = content.accept(false);
         let answer = self.call(Method::PATCH, &path, accept, kind, for_yaml(body));
         answer::about(answer.await?, resource, name)
     }

@@ -7,6 +7,7 @@ mod definitions;
 mod deselections;
 mod drift;
 mod events;
+mod edge_object;
 mod finished;
 mod flow;
 mod heartbeat;
@@ -411,6 +412,9 @@ fn settings() -> Settings {
         sync_target_name: "edge".to_owned(),
         heartbeat: Some(Duration::from_secs(60)),
         clock: || "2026-01-01T00:00:00Z".to_owned(),
+        since_1970: || Duration::from_secs(1_767_225_600),
+        holder: "holder".to_owned(),
+        renews: false,
         delete_limits: Limits { most: 2, grace: GRACE },
         renaming: true,
         plan_slice: PLAN_SLICE,

@@ -6,9 +6,10 @@ use driver::Feed as _;
 use kube_lite::discovery::{Served, ServedResource};
 
 use super::*;
+use crate::api::edge::KubernetesVersions;
 use crate::model::effect::{
-    Answers, ConfigHeartbeat, DiscoveryRequest, HeartbeatRequest, HeartbeatResult, Kept, Names, StatusesToWrite,
-    StatusesWritten, TypeDefinitionAnswers, parse_record,
+    Answers, ConfigHeartbeat, DiscoveryRequest, EdgeBeaten, EdgeResult, EdgeSeen, EdgeToWrite, HeartbeatRequest,
+    HeartbeatResult, Kept, Names, StatusesToWrite, StatusesWritten, TypeDefinitionAnswers, parse_record,
 };
 use crate::sync::definition::{Hub, TypeDefinition, Withdrawal};
 
@@ -42,6 +43,12 @@ pub(super) struct World {
     pub(super) conditions: Vec<Value>,
     /// The version of all configs after a heartbeat; 0 if it reaches none.
     pub(super) heartbeat_version: u64,
+    /// What the hub answers to heartbeats on the object that stands for the edge: without it, it has no such type.
+    pub(super) edge_object: Option<Result<EdgeSeen, Error>>,
+    /// How many of these there were.
+    pub(super) edge_beats: usize,
+    /// The statuses of that object that were written.
+    pub(super) edge_statuses: Vec<Value>,
     /// What sources would have reported that was known already.
     pub(super) known: Vec<(String, Known)>,
     /// How many writes workers have made.
@@ -70,6 +77,9 @@ impl Default for World {
             lacks_namespaces: BTreeSet::new(),
             conditions: Vec::new(),
             heartbeat_version: 0,
+            edge_object: None,
+            edge_beats: 0,
+            edge_statuses: Vec::new(),
             known: Vec::new(),
             version: 1000,
             origins: BTreeMap::new(),
@@ -195,7 +205,20 @@ impl World {
         };
         let is_reported = error.is_some() || self.heartbeat_version != 0;
         let configs = beat.configs.into_iter().filter(|_| is_reported);
+        self.edge_beats += usize::from(beat.edge.is_some());
+        let edge = beat.edge.map(|beat| EdgeBeaten {
+            result: match self.edge_object.clone() {
+                None => EdgeResult::NotServed,
+                Some(Ok(seen)) => EdgeResult::Kept(seen),
+                Some(Err(error)) => EdgeResult::Failed(error),
+            },
+            versions: beat.asks_versions.then(|| KubernetesVersions {
+                hub: "v1".to_owned(),
+                edge: "v2".to_owned(),
+            }),
+        });
         HeartbeatResult {
+            edge,
             places: beat.places,
             configs: configs
                 .map(|config| ConfigHeartbeat {
@@ -224,7 +247,13 @@ impl World {
             };
             (kind, name, Ok(meta))
         });
-        written.collect()
+        let configs = written.collect();
+        let edge = statuses.edge.map(|EdgeToWrite { body, .. }| {
+            let body: Value = serde_json::from_slice(&body).expect("it is an object");
+            self.edge_statuses.push(body["status"].clone());
+            Ok(())
+        });
+        StatusesWritten { configs, edge }
     }
 }
 

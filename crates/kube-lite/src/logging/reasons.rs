@@ -225,6 +225,8 @@ reasons! {
     ConfigStatusNotKept,
     /// A side takes no Events from the syncer. To do: allow it to create and patch `events.events.k8s.io`.
     EventsRefused,
+    /// The object that stands for this edge at the hub cannot be written; all else goes on. To do: see `advice`.
+    EdgeNotWritten,
     /// The heartbeat on a config cannot be written. To do: see `advice`.
     HeartbeatFailed,
     /// The hub has accepted the heartbeat and not stored it. To do: apply the CRDs of this version to the hub.
