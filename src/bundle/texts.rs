@@ -106,7 +106,7 @@ pub(super) fn configs(configs: Vec<Value>) -> String {
 /// A config without managed fields, and with no value of annotations but our own: others are not for us.
 fn without_notes(mut config: Value) -> Value {
     let own = |key: &str| key.split('/').next() == Some(GROUP);
-    if let Some(meta) = config["metadata"].as_object_mut() {
+    if let Some(meta) = config.get_mut("metadata").and_then(Value::as_object_mut) {
         meta.remove("managedFields");
         if let Some(notes) = meta.get_mut("annotations").and_then(Value::as_object_mut) {
             let masked = |(key, value): (&String, &Value)| {

@@ -3,8 +3,8 @@
 mod definitions;
 mod discover;
 pub(crate) mod dry_run;
-mod events;
 mod edge_object;
+mod events;
 mod heartbeat;
 mod hub_namespaces;
 mod left;

@@ -8,8 +8,8 @@ use driver::page::{self, Server};
 use driver::serve::HealthQuery;
 use tokio::time::Instant;
 
-use super::Model;
 use super::one_cluster::Clusters;
+use super::{Model, on_site};
 use crate::metrics::{ConfigProblems, Snapshot, render, status};
 use crate::plan::Direction;
 use crate::side::Side;
@@ -68,7 +68,7 @@ impl Model {
 
     fn on_site(&mut self, now: Duration) -> Bytes {
         let (missing, snapshot) = (self.readiness().err(), self.snapshot(now));
-        let page = Bytes::from(self.render_on_site(&snapshot, missing, now));
+        let page = Bytes::from(on_site::render(self, &snapshot, missing, now));
         self.answered.on_site = Some((self.now, page.clone()));
         page
     }

@@ -9,8 +9,8 @@ pub(crate) use super::asking::{Answers, DiscoveryRequest, Groups, Lacking};
 pub(crate) use super::config_kind::ConfigKind;
 pub(crate) use super::definitions::TypeDefinitionAnswers;
 pub(crate) use super::dry_run::Remaining;
-pub(crate) use super::events::{EventDone, EventKey, EventToWrite};
 pub(crate) use super::edge_object::{EdgeBeat, EdgeBeaten, EdgeResult, EdgeSeen, EdgeToWrite};
+pub(crate) use super::events::{EventDone, EventKey, EventToWrite};
 pub(crate) use super::guard::vanished::Left;
 pub(crate) use super::heartbeat::{
     ConfigHeartbeat, ConfigToMark, HeartbeatRequest, HeartbeatResult, Places, StatusesToWrite, StatusesWritten,

@@ -15,135 +15,133 @@ use crate::plan::Direction;
 use crate::report::{Subject, Topic};
 use crate::side::Side;
 
-impl Model {
-    /// The page; `missing` is what is not known yet, `now` the time since 1970.
-    pub(super) fn render_on_site(&self, snapshot: &Snapshot, missing: Option<&str>, now: Duration) -> String {
-        let mut summary = status(snapshot, now);
-        if let Some(missing) = missing {
-            summary = [missing.trim_end(), "; ", &summary].concat();
-        }
-        let sides = [Side::Hub, Side::Edge].map(|side| self.side_row(side, snapshot, now));
-        let sections = [
-            Section::of("Sides", sides.to_vec()),
-            Section::of("What fails", self.failure_rows()),
-            Section::of("Held deletes", self.hold_rows()),
-            Section::of("What configs ask for and cannot be followed", self.problem_rows()),
-            Section::of("Objects", self.type_rows()),
-        ];
-        let name = match &*self.settings.sync_target_name {
-            "" => &self.settings.policy.sync_target.uid,
-            name => name,
-        };
-        on_site::render(name, &summary, &sections, now)
+/// The page; `missing` is what is not known yet, `now` the time since 1970.
+pub(super) fn render(model: &Model, snapshot: &Snapshot, missing: Option<&str>, now: Duration) -> String {
+    let mut summary = status(snapshot, now);
+    if let Some(missing) = missing {
+        summary = [missing.trim_end(), "; ", &summary].concat();
     }
+    let sides = [Side::Hub, Side::Edge].map(|side| side_row(model, side, snapshot, now));
+    let sections = [
+        Section::of("Sides", sides.to_vec()),
+        Section::of("What fails", failure_rows(model)),
+        Section::of("Held deletes", hold_rows(model)),
+        Section::of("What configs ask for and cannot be followed", problem_rows(model)),
+        Section::of("Objects", type_rows(model)),
+    ];
+    let name = match &*model.settings.sync_target_name {
+        "" => &model.settings.policy.sync_target.uid,
+        name => name,
+    };
+    on_site::render(name, &summary, &sections, now)
+}
 
-    fn side_row(&self, side: Side, snapshot: &Snapshot, now: Duration) -> Row {
-        let contact = &self.sides.of(side).contact;
-        let of_side = [Subject::Side(side), Subject::Stranger(side), Subject::Credentials(side)];
-        let view = SideView {
-            address: &contact.place.address,
-            is_up: snapshot.up.contains(&side),
-            is_refusing: snapshot.refusing.contains(&side),
-            heard: contact
-                .figures
-                .heard()
-                .map(|at| now.saturating_sub(self.now.duration_since(at))),
-            credentials_end: contact.credentials_end,
-            note: of_side.iter().find_map(|subject| self.report.note_of(subject)),
-        };
-        on_site::side(side, &view)
-    }
+fn side_row(model: &Model, side: Side, snapshot: &Snapshot, now: Duration) -> Row {
+    let contact = &model.sides.of(side).contact;
+    let of_side = [Subject::Side(side), Subject::Stranger(side), Subject::Credentials(side)];
+    let view = SideView {
+        address: &contact.place.address,
+        is_up: snapshot.up.contains(&side),
+        is_refusing: snapshot.refusing.contains(&side),
+        heard: contact
+            .figures
+            .heard()
+            .map(|at| now.saturating_sub(model.now.duration_since(at))),
+        credentials_end: contact.credentials_end,
+        note: of_side.iter().find_map(|subject| model.report.note_of(subject)),
+    };
+    on_site::side(side, &view)
+}
 
-    /// What fails, the oldest first. What is about a whole side is said there.
-    fn failure_rows(&self) -> Vec<Row> {
-        let things = self.report.notes();
-        let mut things: Vec<(&Subject, &Note)> = things
-            .filter(|(subject, _)| matches!(subject, Subject::Thing(..)))
-            .collect();
-        things.sort_by_key(|(subject, note)| (&note.since, subject.side(), subject.name()));
-        let one_cluster = (self.clusters == Clusters::One).then(|| Row {
+/// What fails, the oldest first. What is about a whole side is said there.
+fn failure_rows(model: &Model) -> Vec<Row> {
+    let things = model.report.notes();
+    let mut things: Vec<(&Subject, &Note)> = things
+        .filter(|(subject, _)| matches!(subject, Subject::Thing(..)))
+        .collect();
+    things.sort_by_key(|(subject, note)| (&note.since, subject.side(), subject.name()));
+    let one_cluster = (model.clusters == Clusters::One).then(|| Row {
+        mark: Mark::Bad,
+        head: "hub and edge".to_owned(),
+        text: "they are one cluster: nothing is synced as long as this lasts".to_owned(),
+    });
+    let things = things
+        .into_iter()
+        .map(|(subject, note)| on_site::failure(subject, note));
+    one_cluster.into_iter().chain(things).collect()
+}
+
+fn hold_rows(model: &Model) -> Vec<Row> {
+    let row = |(direction, text): (Direction, String)| Row {
+        mark: Mark::Waits,
+        // The sentence begins with it.
+        text: text
+            .trim_start_matches([&direction.to_string(), ": "].concat().as_str())
+            .to_owned(),
+        head: direction.to_string(),
+    };
+    model.holds_in_words().map(row).collect()
+}
+
+/// Entries of configs that cannot be followed.
+fn problem_rows(model: &Model) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for of in model.selecting.names() {
+        let config = of.0.of_name(&of.1);
+        let mut ours = OfEdge::default();
+        model.count_problems(&of, &config, &mut ours);
+        let more = ours.problem_count - ours.problems.len();
+        rows.extend(ours.problems.into_iter().map(|problem| Row {
             mark: Mark::Bad,
-            head: "hub and edge".to_owned(),
-            text: "they are one cluster: nothing is synced as long as this lasts".to_owned(),
-        });
-        let things = things
-            .into_iter()
-            .map(|(subject, note)| on_site::failure(subject, note));
-        one_cluster.into_iter().chain(things).collect()
+            head: [&config, " ", &problem.field].concat(),
+            text: problem.message,
+        }));
+        rows.extend((more > 0).then(|| Row {
+            mark: Mark::Bad,
+            head: config,
+            text: format!("and {more} more"),
+        }));
     }
+    rows
+}
 
-    fn hold_rows(&self) -> Vec<Row> {
-        let row = |(direction, text): (Direction, String)| Row {
-            mark: Mark::Waits,
-            // The sentence begins with it.
-            text: text
-                .trim_start_matches([&direction.to_string(), ": "].concat().as_str())
-                .to_owned(),
-            head: direction.to_string(),
+/// How it is with the objects of each type, those first that fail or wait.
+fn type_rows(model: &Model) -> Vec<Row> {
+    let mut failing = count_failing(model);
+    let mut counts: BTreeMap<(String, Direction), Objects> = BTreeMap::new();
+    for (id, state) in &model.types {
+        let TypeState { plan, inventory, .. } = state;
+        let of_type = counts.entry((plan.at_edge.qualified(), plan.direction)).or_default();
+        let (synced, open) = inventory.count_synced();
+        of_type.synced += synced;
+        of_type.open += open;
+        of_type.failing += failing.remove(id).unwrap_or_default();
+        of_type.held += inventory.count_held(model.guard.held_of(plan));
+    }
+    let row = |((name, direction), of)| on_site::objects(format!("{name}, {direction}"), of);
+    let mut rows: Vec<Row> = counts.into_iter().map(row).collect();
+    rows.sort_by_key(|row| row.mark);
+    rows
+}
+
+/// How many objects fail, by their type.
+fn count_failing(model: &Model) -> BTreeMap<TypeId, usize> {
+    let mut counts = BTreeMap::new();
+    for (subject, _) in model.report.notes() {
+        let Subject::Thing(_, Topic::Object, name) = subject else {
+            continue;
         };
-        self.holds_in_words().map(row).collect()
-    }
-
-    /// Entries of configs that cannot be followed.
-    fn problem_rows(&self) -> Vec<Row> {
-        let mut rows = Vec::new();
-        for of in self.selecting.names() {
-            let config = of.0.of_name(&of.1);
-            let mut ours = OfEdge::default();
-            self.count_problems(&of, &config, &mut ours);
-            let more = ours.problem_count - ours.problems.len();
-            rows.extend(ours.problems.into_iter().map(|problem| Row {
-                mark: Mark::Bad,
-                head: [&config, " ", &problem.field].concat(),
-                text: problem.message,
-            }));
-            rows.extend((more > 0).then(|| Row {
-                mark: Mark::Bad,
-                head: config,
-                text: format!("and {more} more"),
-            }));
+        let mut parts = name.splitn(3, '/');
+        let (Some(kind), Some(namespace), Some(name)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        let name = ObjectName::new(namespace, name);
+        let is_of_kind = |state: &TypeState| *state.plan.at_hub.kind == *kind || *state.plan.at_edge.kind == *kind;
+        let of_kind = || model.types.iter().filter(|(_, state)| is_of_kind(state));
+        let known = of_kind().find(|(_, state)| state.inventory.get(&name).is_some());
+        if let Some((&id, _)) = known.or_else(|| of_kind().next()) {
+            *counts.entry(id).or_default() += 1;
         }
-        rows
     }
-
-    /// How it is with the objects of each type, those first that fail or wait.
-    fn type_rows(&self) -> Vec<Row> {
-        let mut failing = self.count_failing();
-        let mut counts: BTreeMap<(String, Direction), Objects> = BTreeMap::new();
-        for (id, state) in &self.types {
-            let TypeState { plan, inventory, .. } = state;
-            let of_type = counts.entry((plan.at_edge.qualified(), plan.direction)).or_default();
-            let (synced, open) = inventory.count_synced();
-            of_type.synced += synced;
-            of_type.open += open;
-            of_type.failing += failing.remove(id).unwrap_or_default();
-            of_type.held += inventory.count_held(self.guard.held_of(plan));
-        }
-        let row = |((name, direction), of)| on_site::objects(format!("{name}, {direction}"), of);
-        let mut rows: Vec<Row> = counts.into_iter().map(row).collect();
-        rows.sort_by_key(|row| row.mark);
-        rows
-    }
-
-    /// How many objects fail, by their type.
-    fn count_failing(&self) -> BTreeMap<TypeId, usize> {
-        let mut counts = BTreeMap::new();
-        for (subject, _) in self.report.notes() {
-            let Subject::Thing(_, Topic::Object, name) = subject else {
-                continue;
-            };
-            let mut parts = name.splitn(3, '/');
-            let (Some(kind), Some(namespace), Some(name)) = (parts.next(), parts.next(), parts.next()) else {
-                continue;
-            };
-            let name = ObjectName::new(namespace, name);
-            let is_of_kind = |state: &TypeState| *state.plan.at_hub.kind == *kind || *state.plan.at_edge.kind == *kind;
-            let of_kind = || self.types.iter().filter(|(_, state)| is_of_kind(state));
-            let known = of_kind().find(|(_, state)| state.inventory.get(&name).is_some());
-            if let Some((&id, _)) = known.or_else(|| of_kind().next()) {
-                *counts.entry(id).or_default() += 1;
-            }
-        }
-        counts
-    }
+    counts
 }

@@ -254,7 +254,7 @@ mod stories {
             (200, cleared),
             (200, cleared),
         ];
-        let (outcome, asked) = run(EMPTY, &[first, as_it_is_now].concat()).await;
+        let (outcome, asked) = run(EMPTY, &[&first[..], &as_it_is_now[..]].concat()).await;
         assert!(outcome.unwrap_err().error.is_invalid());
         let now = ["GET", "apply 7", "GET", "apply 8", "GET", "GET"];
         assert_eq!(asked, [&steps[..], &now].concat());
@@ -263,7 +263,8 @@ mod stories {
         assert!(outcome.unwrap_err().error.is_invalid());
         assert_eq!(asked, [&steps[..3], &["GET"]].concat());
         // Nothing of ours is there: what is refused stays so.
-        let (outcome, asked) = run(EMPTY, &[(422, NULL), (200, cleared), (200, cleared)]).await;
+        let nothing = copy(7, r#"{"sel":{},"n":1}"#);
+        let (outcome, asked) = run(EMPTY, &[(422, NULL), (200, nothing), (200, nothing)]).await;
         assert!(outcome.unwrap_err().error.is_invalid());
         assert_eq!(asked, [&steps[..2], &["GET"]].concat());
     }
