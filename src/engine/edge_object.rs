@@ -1,7 +1,7 @@
 //! Writing the object that stands for this edge at the hub.
 //!
-//! It is made if it is not there: `gen` of an earlier version has not made it. A hub without its type is none of an error,
-//! also where it is one without a permission for that type, which is refused first.
+//! It is made if it is not there: `gen` of an earlier version has not made it. A hub without its type is no error, also where
+//! the syncer lacks the permission for that type: a server refuses that first.
 
 use std::rc::Rc;
 use std::time::Duration;

@@ -238,7 +238,7 @@ impl<'a> Work<'a> {
         self.make_edge(identity, found).await
     }
 
-    /// Makes the object that stands for the edge. One with another UID of the same edge is not kept: nobody writes it.
+    /// Makes the object that stands for the edge. One of the same name with a former UID is removed: nobody writes it.
     async fn make_edge(&mut self, identity: &Identity, found: &Found) -> Result<(), JoinError> {
         if !found.api.has_edges {
             (self.say)(WITHOUT_EDGES);

@@ -322,6 +322,10 @@ async fn a_heartbeat_that_the_hub_does_not_keep_is_reported_and_counts_for_none(
     let hub = pair.hub.objects();
     let status = "/spec/versions/0/schema/openAPIV3Schema/properties/status";
     redefine(&hub, &json!([{"op": "remove", "path": status}])).await;
+    // Nor has it an object for the edge, which would keep it.
+    let [definitions, of_edges] = ["customresourcedefinitions", "edges.edge.kubestellar.io"];
+    hub.delete("apiextensions.k8s.io/v1", definitions, "", of_edges).await;
+    gone(&hub, "apiextensions.k8s.io/v1", definitions, "", of_edges).await;
     hub.create(&syncer_config("the-one", json!({}))).await;
     let time = json!({"status": {"lastSyncerHeartbeatTime": "2026-01-01T00:00:00Z"}});
     let target = format!("{}/status", path(CONFIG_API, "syncerconfigs", "", "the-one"));
