@@ -279,7 +279,13 @@ async fn of_a_run(hub: &Path, edge: &Path) -> String {
     let mut syncer = Syncer::start_with_env(hub, edge, &["-v=10"], &TRACE);
     eventually("it says what is wrong", SOON, async || {
         let log = syncer.log();
-        let is_wrong = ["CredentialsRefused", "SideUnreachable", "NotAnApi", "NothingToRenew"];
+        let is_wrong = [
+            "CredentialsRefused",
+            "reason=Forbidden",
+            "SideUnreachable",
+            "NotAnApi",
+            "NothingToRenew",
+        ];
         let has_said = is_wrong.iter().any(|reason| log.contains(reason));
         if has_said || !syncer.is_running() {
             Ok(())
