@@ -5,21 +5,9 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::support::eventually;
+pub(crate) use crate::support::serving::{ANYWHERE, address_of};
 use crate::support::story::SOON;
-use crate::support::{Syncer, eventually};
-
-/// A port of the machine's choice, which the log names.
-pub(crate) const ANYWHERE: &str = "--listen-address=127.0.0.1:0";
-const SERVING: &str = "msg=\"serving health and metrics\" address=";
-
-/// Where a syncer that was started with [`ANYWHERE`] tells its figures.
-pub(crate) async fn address_of(syncer: &mut Syncer) -> SocketAddr {
-    syncer.wait_for_log(SERVING, SOON).await;
-    let log = syncer.log();
-    let (_, rest) = log.split_once(SERVING).expect("it was waited for");
-    let address = rest.lines().next().expect("a line ends");
-    address.parse().expect("an address follows")
-}
 
 /// Waits until the page of metrics has this line.
 pub(crate) async fn shows(address: SocketAddr, line: &str) {

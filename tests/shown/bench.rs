@@ -22,21 +22,8 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::support::certs::Authority;
 use crate::support::kubeconfig::base64;
-use crate::support::story::SOON;
+pub(crate) use crate::support::serving::{ANYWHERE, address_of};
 use crate::support::{Objects, Printed, Syncer};
-
-/// A port of the machine's choice, which the log names.
-pub(crate) const ANYWHERE: &str = "--listen-address=127.0.0.1:0";
-const SERVING: &str = "msg=\"serving health and metrics\" address=";
-
-/// Where a syncer serves its page.
-pub(crate) async fn address_of(syncer: &mut Syncer) -> SocketAddr {
-    syncer.wait_for_log(SERVING, SOON).await;
-    let log = syncer.log();
-    let (_, rest) = log.split_once(SERVING).expect("it was waited for");
-    let address = rest.lines().next().expect("a line ends");
-    address.parse().expect("an address follows")
-}
 
 /// The head and the body of an answer.
 pub(crate) async fn ask(address: SocketAddr, method: &str, path: &str) -> (String, String) {

@@ -31,6 +31,7 @@ pub mod policy;
 pub mod process;
 pub mod rbac;
 mod server;
+pub mod serving;
 mod shapes;
 pub mod stage;
 pub mod statuses;

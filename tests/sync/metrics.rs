@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 
 use crate::support::objects::{JSON, code, config_map, path, syncer_config};
+use crate::support::serving::SERVING;
+pub(crate) use crate::support::serving::{ANYWHERE, address_of};
 use crate::support::stage::{Stage, config_maps, numbered, select, stage, stock};
 use crate::support::story::{SOON, arrives, copy_equals, gone};
 use crate::support::{Objects, Pair, PairOptions, Syncer, eventually, lines, shared_pair};
@@ -10,18 +12,6 @@ use http::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-
-/// A port of the machine's choice, which the log names.
-pub(crate) const ANYWHERE: &str = "--listen-address=127.0.0.1:0";
-const SERVING: &str = "msg=\"serving health and metrics\" address=";
-
-pub(crate) async fn address_of(syncer: &mut Syncer) -> SocketAddr {
-    syncer.wait_for_log(SERVING, SOON).await;
-    let log = syncer.log();
-    let (_, rest) = log.split_once(SERVING).expect("it was waited for");
-    let address = rest.lines().next().expect("a line ends");
-    address.parse().expect("an address follows")
-}
 
 /// Sends one request and gives the status and the body.
 async fn request(address: SocketAddr, text: &str) -> std::io::Result<(u16, String)> {
