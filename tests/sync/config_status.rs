@@ -192,7 +192,7 @@ async fn each_config_counts_what_it_selects_itself(flags: Mode) {
 async fn two_syncers_of_one_config_keep_their_own_entries(flags: Mode) {
     let Stage { pair, hub, .. } = stage().await;
     select(&hub, &json!({})).await;
-    let spec = json!({"namespaceScope": {"namespaces": ["x"], "resources": [{"group": "", "resource": "nonsense", "apiVersion": "v1"}]}});
+    let spec = json!({"namespaceScope": {"namespaces": ["default"], "resources": [{"group": "", "resource": "nonsense", "apiVersion": "v1"}]}});
     let start = |uid: &str| {
         pair.syncer(
             &[

@@ -177,7 +177,8 @@ async fn a_thousand_scrapes_and_idle_connections_neither_leak_nor_hold_up_syncin
     let address = address_of(&mut syncer).await;
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
     for (text, expected) in [
-        ("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+        ("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 200),
+        ("GET /other HTTP/1.1\r\nHost: x\r\n\r\n", 404),
         ("POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", 405),
         ("GET /metrics?format=text HTTP/1.0\r\n\r\n", 200),
         ("nonsense\r\n\r\n", 400),
