@@ -24,7 +24,7 @@ use self::contact::contact;
 use crate::ask;
 use crate::cli::{self, Settings};
 use crate::model::OneCluster;
-use crate::permissions::{On, Permission, needed};
+use crate::permissions::{Permission, needed};
 use crate::side::Side;
 use crate::survey::{Survey, survey};
 use crate::sync::identity;
@@ -290,7 +290,7 @@ fn permission_point(side: Side, permission: &Permission, answer: Result<Vec<&str
         Ok(lacking) => {
             let words = format!("may not {} {what} ({feature})", lacking.join(", "));
             // Without these, less is done and nothing fails; and roles need none if the syncer has what they grant.
-            if row.is_optional || matches!(row.on, On::Roles | On::Events) {
+            if !row.without.is_empty() {
                 let words = format!("{words}; it is optional: without it, {}", row.without);
                 points.add(side, about, Verdict::Note, words, "");
             } else {

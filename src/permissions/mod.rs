@@ -123,6 +123,7 @@ const WRITE: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 const KEEP: &[&str] = &["get", "create", "patch"];
 const EVENTS: &[&str] = &["create", "patch"];
 const NO_EVENTS: &str = "there are none, and conditions and log say the same";
+const NO_EDGE: &str = "all that is said of the edge at the hub is in its configs";
 const DEFINITIONS: On = On::Type("apiextensions.k8s.io", "customresourcedefinitions", &[]);
 const NAMESPACES: On = On::Type("", "namespaces", &[]);
 const IDENTITY: On = On::Type("", "namespaces", &["kube-system", "default"]);
@@ -200,7 +201,8 @@ pub const TABLE: &[Row] = &[
         On::EdgeStatus,
         When::Edges,
         "What the edge says of itself, and its heartbeat: the status of the object that stands for it.",
-    ),
+    )
+    .without(NO_EDGE),
     row(
         Hub,
         "to make that object, if `gen` has not",
@@ -211,7 +213,8 @@ pub const TABLE: &[Row] = &[
         On::EdgeObject,
         When::Edges,
         "To make the object that stands for the edge, if nobody has.",
-    ),
+    )
+    .without(NO_EDGE),
     row(Hub, "which cluster this is", "`namespaces` `kube-system` and `default`", &["get"]).on(
         IDENTITY,
         When::Always,

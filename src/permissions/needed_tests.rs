@@ -304,7 +304,8 @@ fn each_row_says_what_it_is_for_and_is_one() {
             "{row:?}"
         );
         assert!(
-            row.without.is_empty() != row.is_optional || matches!(row.on, On::Roles | On::Events),
+            row.without.is_empty() != row.is_optional
+                || matches!(row.on, On::Roles | On::Events | On::EdgeStatus | On::EdgeObject),
             "{row:?}"
         );
         let is_same = |other: &Row| (other.side, other.on, other.verbs) == (row.side, row.on, row.verbs);

@@ -27,6 +27,9 @@ const HEARTBEATS: u64 = 4;
 /// The same about one whose status is no subresource: it is tried twice whether that is still so, and the config is read
 /// then.
 const WITHOUT_STATUS: u64 = HEARTBEATS + 3;
+/// The same about the object that stands for the edge, at a hub that lacks its type: it is tried again after ten minutes,
+/// an hour, and then each six hours.
+const WITHOUT_EDGES: u64 = 2;
 /// How long deletes are held while nobody confirms them.
 const UNCONFIRMED: Duration = Duration::from_secs(2 * 3600);
 /// The most questions an hour for a kind of configs that the hub lacks: one in five minutes or more.
@@ -214,6 +217,8 @@ impl Run {
             } else if self.heartbeat.is_some() && is_config(&key) {
                 let has_status = key.resource.starts_with("syncerconfigs");
                 if has_status { HEARTBEATS } else { WITHOUT_STATUS }
+            } else if self.heartbeat.is_some() && key.resource.starts_with("edges.") {
+                WITHOUT_EDGES
             } else if self.is_in_conflict(&key) {
                 CONFLICTING
             } else if self.waits_for_its_place(&key) {
