@@ -197,8 +197,13 @@ pub(crate) async fn a_status_that_kcp_does_not_keep_is_said_once(which: Which) {
         let versions = all.iter().map(|event| event["metadata"]["resourceVersion"].clone());
         versions.collect::<Vec<_>>()
     };
+    let mut now = eventually("it is said", SOON, async || {
+        let all = said().await;
+        (!all.is_empty()).then_some(all).ok_or("it is not")
+    })
+    .await;
     // What belongs to it may come without news: so it is checked once more.
-    let (before, mut now) = (writes(), said().await);
+    let before = writes();
     let last = eventually("its status is written again", SOON, async || {
         let last = std::mem::replace(&mut now, said().await);
         (writes() > before).then_some(last).ok_or("it is not")
