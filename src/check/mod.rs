@@ -289,16 +289,16 @@ fn permission_point(side: Side, permission: &Permission, answer: Result<Vec<&str
         }
         Ok(lacking) => {
             let words = format!("may not {} {what} ({feature})", lacking.join(", "));
-            // Without these, less is done and nothing fails; and roles need none if the syncer has what they grant.
-            if !row.without.is_empty() {
-                let words = format!("{words}; it is optional: without it, {}", row.without);
-                points.add(side, about, Verdict::Note, words, "");
-            } else {
+            // Without the others, less is done and nothing fails; and roles need none if the syncer has what they grant.
+            if row.without.is_empty() {
                 let to_do = format!(
                     "grant it: edge-syncer gen rbac --side {side} prints the roles; for an edge of gen --rbac=scoped, run that \
                      again"
                 );
                 points.add(side, about, Verdict::Wrong, words, to_do);
+            } else {
+                let words = format!("{words}; it is optional: without it, {}", row.without);
+                points.add(side, about, Verdict::Note, words, "");
             }
         }
         Err(error) => {
