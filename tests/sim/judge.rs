@@ -30,6 +30,8 @@ const WITHOUT_STATUS: u64 = HEARTBEATS + 3;
 /// The same about the object that stands for the edge, at a hub that lacks its type: it is tried again after ten minutes,
 /// an hour, and then each six hours.
 const WITHOUT_EDGES: u64 = 2;
+/// Events: what has happened again within ten minutes of its Event is written after them; thirty an hour in all.
+const EVENTS: u64 = 30;
 /// How long deletes are held while nobody confirms them.
 const UNCONFIRMED: Duration = Duration::from_secs(2 * 3600);
 /// The most questions an hour for a kind of configs that the hub lacks: one in five minutes or more.
@@ -331,6 +333,7 @@ impl Run {
                 // Judged by the object.
                 Verb::Get | Verb::Apply | Verb::MergePatch | Verb::JsonPatch | Verb::Delete => continue,
                 Verb::Create if self.world.habits.upsync => continue,
+                Verb::Create => EVENTS,
                 _ => 0,
             };
             if count > each * self.processes.len() as u64 {
