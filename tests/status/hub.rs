@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::bench::{EACH_SECOND, comes_to, compared, status};
 use crate::support::objects::{namespace, syncer_config};
 use crate::support::stage::{Stage, all_of, config_maps, numbered, own_group, select, stage, stock};
-use crate::support::story::{SOON, crd, custom_object, drop_crds, gone, install_crd};
+use crate::support::story::{SOON, crd, crd_up_to_five, custom_object, drop_crds, gone, install_crd};
 use crate::support::{SYNCER, Syncer, eventually, kubectl};
 
 #[tokio::test]
@@ -68,12 +68,8 @@ async fn what_the_edge_refuses_and_what_is_misspelt_is_1_with_the_words_that_hel
     let stage = stage().await;
     let Stage { pair, shop, hub, edge } = &stage;
     let (group, _) = own_group(shop);
-    let mut strict = crd(&group, "works", true);
-    let size = json!({"type": "integer", "maximum": 5});
-    strict["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
-        json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": size}}}});
     install_crd(&[hub], &crd(&group, "works", true)).await;
-    install_crd(&[edge], &strict).await;
+    install_crd(&[edge], &crd_up_to_five(&group, "works")).await;
     hub.create(&namespace(shop)).await;
     for (name, size) in [("good", 1), ("bad", 9)] {
         hub.create(&custom_object(&group, "works", shop, name, size)).await;

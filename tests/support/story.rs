@@ -222,11 +222,24 @@ pub async fn drop_crds(sides: &[&Objects], definitions: &[&str]) {
 
 /// Makes a server serve the type of a CRD that has one version, or stop that; its objects stay.
 pub async fn serve(side: &Objects, definition: &str, served: bool) {
-    let target = path("apiextensions.k8s.io/v1", "customresourcedefinitions", "", definition);
-    // Without a version, since the server itself writes into the CRD at the same time.
     let patch = json!([{"op": "replace", "path": "/spec/versions/0/served", "value": served}]);
-    let changed = side.send(Method::PATCH, &target, JSON_PATCH, Some(&patch)).await;
-    changed.unwrap_or_else(|error| panic!("cannot change whether {definition} is served: {error}"));
+    redefine(side, definition, &patch).await;
+}
+
+/// Changes a CRD by a JSON patch, without a version, since the server itself writes into the CRD at the same time.
+pub async fn redefine(side: &Objects, definition: &str, change: &Value) {
+    let target = path("apiextensions.k8s.io/v1", "customresourcedefinitions", "", definition);
+    let changed = side.send(Method::PATCH, &target, JSON_PATCH, Some(change)).await;
+    changed.unwrap_or_else(|error| panic!("{definition} cannot be changed by {change}: {error}"));
+}
+
+/// A CRD as [`crd`] makes it of namespaced objects, but with a schema of which `spec.size` is 5 at most.
+pub fn crd_up_to_five(group: &str, plural: &str) -> Value {
+    let mut definition = crd(group, plural, true);
+    let size = json!({"type": "integer", "maximum": 5});
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
+        json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": size}}}});
+    definition
 }
 
 /// A CRD as [`crd`] makes it, but without a status subresource.

@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use http::Method;
 use serde_json::{Value, json};
 
 use crate::support::modes::{Mode, in_both_modes};
-use crate::support::objects::{JSON_PATCH, config_map, namespace, path, syncer_config};
+use crate::support::objects::{config_map, namespace, syncer_config};
 use crate::support::stage::{CONFIG_API, Stage, all_of, config_maps, own_group, select, stage, stock};
-use crate::support::story::{becomes, crd, custom_object, drop_crds, install_crd, reselect};
+use crate::support::story::{becomes, crd, crd_up_to_five, custom_object, drop_crds, install_crd, redefine, reselect};
 use crate::support::{Objects, Pair, PairOptions, Server, kubectl};
 
 in_both_modes!(
@@ -104,12 +103,8 @@ async fn what_is_synced_is_ready_and_says_how_many_objects_that_are(flags: Mode)
 async fn an_object_that_the_edge_refuses_is_named_with_the_servers_words_until_it_is_right(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     let (group, v1) = own_group(&shop);
-    let mut strict = crd(&group, "works", true);
-    let size = json!({"type": "integer", "maximum": 5});
-    strict["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
-        json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": size}}}});
     install_crd(&[&hub], &crd(&group, "works", true)).await;
-    install_crd(&[&edge], &strict).await;
+    install_crd(&[&edge], &crd_up_to_five(&group, "works")).await;
     hub.create(&namespace(&shop)).await;
     for (name, size) in [("good", 1), ("bad", 9)] {
         hub.create(&custom_object(&group, "works", &shop, name, size)).await;
@@ -250,21 +245,12 @@ async fn two_syncers_of_one_config_keep_their_own_entries(flags: Mode) {
 async fn a_hub_with_an_older_crd_gets_the_heartbeat_and_what_is_held(flags: Mode) {
     let pair = Pair::start(PairOptions::default()).await;
     let hub = pair.hub.objects();
-    let definition = path(
-        "apiextensions.k8s.io/v1",
-        "customresourcedefinitions",
-        "",
-        "syncerconfigs.edge.kubestellar.io",
-    );
     let status = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties";
     let removals: Vec<Value> = ["edges", "synced", "failing", "held"]
         .iter()
         .map(|field| json!({"op": "remove", "path": format!("{status}/{field}")}))
         .collect();
-    let patched = hub
-        .send(Method::PATCH, &definition, JSON_PATCH, Some(&json!(removals)))
-        .await;
-    patched.expect("the CRD can be changed");
+    redefine(&hub, "syncerconfigs.edge.kubestellar.io", &json!(removals)).await;
     select(&hub, &json!({})).await;
     let mut syncer = pair.syncer(flags);
     let config = becomes(&hub, ONE, "says what is held", |config| {

@@ -4,15 +4,14 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use http::Method;
 use serde_json::{Value, json};
 
 use crate::metrics::{ANYWHERE, address_of, get, refuse_config_maps};
 use crate::support::modes::{Mode, in_both_modes};
-use crate::support::objects::{JSON_PATCH, config_map, path};
+use crate::support::objects::config_map;
 use crate::support::rbac::{allow, configs, disallow, limited};
 use crate::support::stage::{CONFIG_API, Stage, config_maps, select, stage, stock};
-use crate::support::story::{SOON, arrives, becomes, copy_equals};
+use crate::support::story::{SOON, arrives, becomes, copy_equals, redefine};
 use crate::support::{Objects, Pair, PairOptions, Server, Syncer, eventually, kubectl};
 
 in_both_modes!(
@@ -250,16 +249,9 @@ async fn an_edge_that_may_not_be_written_has_one_line_and_all_else_goes_on(flags
 async fn an_edge_whose_fields_the_hub_lacks_has_one_line_and_the_heartbeat() {
     let pair = Pair::start(PairOptions::default()).await;
     let hub = pair.hub.objects();
-    let definition = path(
-        "apiextensions.k8s.io/v1",
-        "customresourcedefinitions",
-        "",
-        "edges.edge.kubestellar.io",
-    );
     let counts = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/counts";
     let without = json!([{"op": "remove", "path": counts}]);
-    let changed = hub.send(Method::PATCH, &definition, JSON_PATCH, Some(&without)).await;
-    changed.expect("the CRD can be changed");
+    redefine(&hub, "edges.edge.kubestellar.io", &without).await;
     select(&hub, &json!({})).await;
     let mut syncer = pair.syncer(&[EACH_SECOND]);
     syncer.wait_for_log("reason=EdgeNotWritten", SOON).await;

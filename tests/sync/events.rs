@@ -8,7 +8,8 @@ use crate::support::modes::{Mode, in_both_modes, in_mode};
 use crate::support::objects::{config_map, namespace};
 use crate::support::stage::{Stage, all_of, config_maps, numbered, own_group, select, stage, stock};
 use crate::support::story::{
-    SOON, arrives, copy_equals, crd, custom_object, drop_crds, edit, gone, install_crd, reselect, upsync_all,
+    SOON, arrives, copy_equals, crd, crd_up_to_five, custom_object, drop_crds, edit, gone, install_crd, reselect,
+    upsync_all,
 };
 use crate::support::{Objects, Server, eventually, kubectl};
 
@@ -100,12 +101,8 @@ async fn what_is_synced_is_silent_and_what_others_change_and_what_is_replaced_ha
 async fn what_cannot_be_synced_has_an_event_at_both_sides(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     let (group, _) = own_group(&shop);
-    let mut strict = crd(&group, "works", true);
-    let size = json!({"type": "integer", "maximum": 5});
-    strict["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
-        json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": size}}}});
     install_crd(&[&hub], &crd(&group, "works", true)).await;
-    install_crd(&[&edge], &strict).await;
+    install_crd(&[&edge], &crd_up_to_five(&group, "works")).await;
     for at in [&hub, &edge] {
         at.create(&namespace(&shop)).await;
         at.create(&config_map(&shop, "of-both", json!({}))).await;

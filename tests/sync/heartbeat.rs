@@ -6,12 +6,12 @@ use std::time::Duration;
 use http::Method;
 
 use crate::support::modes::{Mode, POLL, WATCH, in_both_modes, in_mode};
-use crate::support::objects::{JSON_PATCH, MERGE_PATCH, config_map, edge_sync_config, namespace, path, syncer_config};
+use crate::support::objects::{MERGE_PATCH, config_map, edge_sync_config, namespace, path, syncer_config};
 use crate::support::rbac::{allow, configs, disallow, limited};
 use crate::support::stage::{
     CONFIG_API, Stage, config_map_ref, config_maps, namespace_ref, select, select_by_kind, stage, stock,
 };
-use crate::support::story::{SOON, a_while, arrives, becomes, config_map_entry, copy_equals, gone, serve};
+use crate::support::story::{SOON, a_while, arrives, becomes, config_map_entry, copy_equals, gone, redefine, serve};
 use crate::support::{
     AuditEvent, AuditMark, Objects, Pair, PairLease, PairOptions, SYNCER, Server, Syncer, comes_to_rest, eventually,
     holds_throughout, shared_pair,
@@ -278,14 +278,8 @@ async fn five_more_heartbeats(pair: &Pair) -> Vec<AuditEvent> {
     .await
 }
 
-/// Changes the only version of the CRD of `SyncerConfigs`.
-async fn redefine(hub: &Objects, change: &Value) {
-    let name = "syncerconfigs.edge.kubestellar.io";
-    let target = path("apiextensions.k8s.io/v1", "customresourcedefinitions", "", name);
-    // Without a version, since the server itself writes into the CRD at the same time.
-    let changed = hub.send(Method::PATCH, &target, JSON_PATCH, Some(change)).await;
-    changed.expect("the CRD can be changed");
-}
+/// The CRD that has only one version.
+const SYNCER_CONFIGS: &str = "syncerconfigs.edge.kubestellar.io";
 
 #[tokio::test]
 async fn the_heartbeat_goes_to_where_the_hub_keeps_it_also_when_that_changes() {
@@ -305,7 +299,7 @@ async fn the_heartbeat_goes_to_where_the_hub_keeps_it_also_when_that_changes() {
         .expect("it is there");
     assert_eq!(now["metadata"]["generation"], config["metadata"]["generation"]);
     for change in [&without, &with, &without] {
-        redefine(&hub, change).await;
+        redefine(&hub, SYNCER_CONFIGS, change).await;
         // One may have been on its way.
         for _ in 0..3 {
             last = Some(beats(&hub, "syncerconfigs", "the-one", last.as_ref()).await);
@@ -321,7 +315,7 @@ async fn a_heartbeat_that_the_hub_does_not_keep_is_reported_and_counts_for_none(
     let pair = Pair::start(PairOptions::default()).await;
     let hub = pair.hub.objects();
     let status = "/spec/versions/0/schema/openAPIV3Schema/properties/status";
-    redefine(&hub, &json!([{"op": "remove", "path": status}])).await;
+    redefine(&hub, SYNCER_CONFIGS, &json!([{"op": "remove", "path": status}])).await;
     // Nor has it an object for the edge, which would keep it.
     let [definitions, of_edges] = ["customresourcedefinitions", "edges.edge.kubestellar.io"];
     hub.delete("apiextensions.k8s.io/v1", definitions, "", of_edges).await;
@@ -365,6 +359,7 @@ async fn a_heartbeat_that_the_hub_does_not_keep_is_reported_and_counts_for_none(
     );
     redefine(
         &hub,
+        SYNCER_CONFIGS,
         &json!([{"op": "add", "path": status,
         "value": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}]),
     )
