@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use kube_lite::discovery::{self, Discovery, GroupVersion, Served};
-use kube_lite::{Cluster, Content, Error, ListRequest, Scope};
+use kube_lite::{Cluster, Content, Error, ListRequest};
 
 use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
@@ -89,13 +89,7 @@ struct Configs {
 impl Configs {
     /// Reads all of one kind.
     async fn read(&mut self, hub: &Rc<Cluster>, kind: ConfigKind) -> Result<(), Error> {
-        let mut listing = hub.list(ListRequest {
-            resource: kind.resource_type(),
-            scope: Scope::default(),
-            label_selector: None,
-            field_selector: None,
-            content: Content::Full,
-        });
+        let mut listing = hub.list(ListRequest::of_all(kind.resource_type(), Content::Full));
         while let Some(object) = listing.next().await? {
             self.registrations.extend(Registration::of(&object));
             let parsed = match kind {

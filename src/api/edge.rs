@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use kube_lite::ResourceType;
 use kube_lite::logging::times::date_and_time;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::status::{self, Condition, DELETES_HELD, OfEdge, READY, Said, items};
@@ -74,7 +75,7 @@ pub struct KubernetesVersions {
 }
 
 /// See [`OfEdge`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
 #[expect(missing_docs, reason = "as there")]
 pub struct Counts {
     pub selected: usize,
@@ -150,14 +151,7 @@ impl EdgeStatus {
                 "heartbeatIntervalSeconds": identity.heartbeat_interval_seconds,
                 "kubernetesVersions": versions,
             },
-            "counts": {
-                "selected": counts.selected,
-                "synced": counts.synced,
-                "pending": counts.pending,
-                "failing": counts.failing,
-                "conflicts": counts.conflicts,
-                "held": counts.held,
-            },
+            "counts": counts,
             "synced": self.synced,
             "failing": self.failing,
             "held": self.held,
@@ -167,12 +161,8 @@ impl EdgeStatus {
 
     /// True if it says more than another one than how many objects there are.
     pub fn is_news(&self, before: &Self) -> bool {
-        let reasons = |of: &Self| -> Vec<(String, String)> {
-            let reasons = of.conditions.iter().filter(|it| it.reason != status::FAILING);
-            reasons.map(|it| (it.r#type.clone(), it.reason.clone())).collect()
-        };
         (&self.identity, &self.kubernetes_versions) != (&before.identity, &before.kubernetes_versions)
-            || reasons(self) != reasons(before)
+            || !status::reasons(&self.conditions).eq(status::reasons(&before.conditions))
     }
 }
 
@@ -183,7 +173,7 @@ pub fn conditions(total: &OfEdge, ways: &[Way], since_1970: Duration) -> Vec<Con
     all.retain(|condition| [READY, DELETES_HELD].contains(&&*condition.r#type));
     let generation = total.observed_generation;
     let (is_valid, said) = credentials(ways, since_1970.as_secs());
-    let credentials = Condition::new(CREDENTIALS_VALID, word(is_valid), said, generation);
+    let credentials = Condition::new(CREDENTIALS_VALID, status::word(is_valid), said, generation);
     if let Some(ready) = all.first_mut().filter(|_| !is_valid) {
         let of_credentials = credentials.clone();
         *ready = Condition {
@@ -200,10 +190,6 @@ pub fn conditions(total: &OfEdge, ways: &[Way], since_1970: Duration) -> Vec<Con
 /// The conditions in the answer of a hub.
 pub fn conditions_of(object: &Value) -> Vec<Condition> {
     items(&object["status"]["conditions"]).map(Condition::read).collect()
-}
-
-fn word(is: bool) -> &'static str {
-    if is { "True" } else { "False" }
 }
 
 /// Whether both sides accept the credentials, and for how long: the worst of what there is to say.

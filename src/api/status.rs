@@ -246,6 +246,17 @@ pub(super) fn since(mut conditions: Vec<Condition>, known: &[Condition], now: &s
     conditions
 }
 
+/// Which conditions there are and why, but for those that say that something fails: these go with counts and names.
+pub(crate) fn reasons(conditions: &[Condition]) -> impl Iterator<Item = (&str, &str)> {
+    let others = conditions.iter().filter(|condition| condition.reason != FAILING);
+    others.map(|condition| (&*condition.r#type, &*condition.reason))
+}
+
+/// The status of a condition that is known.
+pub(crate) fn word(is: bool) -> &'static str {
+    if is { "True" } else { "False" }
+}
+
 pub(super) fn items(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten().take(MOST_ENTRIES)
 }
@@ -299,9 +310,7 @@ pub(super) fn sum_up(edges: &[OfEdge]) -> Vec<Condition> {
         .map(|edge| edge.observed_generation)
         .min()
         .unwrap_or_default();
-    let condition = |of: &str, status: bool, said: Said| {
-        Condition::new(of, if status { "True" } else { "False" }, said, observed_generation)
-    };
+    let condition = |of: &str, status: bool, said: Said| Condition::new(of, word(status), said, observed_generation);
     let (is_valid, valid) = config_valid(edges);
     let (is_synced, synced) = synced(edges);
     let (is_held, held) = deletes_held(edges);

@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 use driver::logger;
 use kube_lite::logging::{LogFormat, times};
-use kube_lite::{Cluster, Content, ListRequest, Scope};
+use kube_lite::{Cluster, Content, ListRequest};
 use serde_json::Value;
 
 use self::archive::File;
@@ -195,13 +195,7 @@ async fn of_configs(bundle: &mut Bundle, settings: &Settings, checked: &Checked)
 async fn list(hub: &Rc<Cluster>) -> Result<Vec<Value>, String> {
     let mut configs = Vec::new();
     for kind in ConfigKind::ALL {
-        let mut listing = hub.list(ListRequest {
-            resource: kind.resource_type(),
-            scope: Scope::default(),
-            label_selector: None,
-            field_selector: None,
-            content: Content::Full,
-        });
+        let mut listing = hub.list(ListRequest::of_all(kind.resource_type(), Content::Full));
         loop {
             match listing.next().await {
                 Ok(Some(config)) if configs.len() < CONFIGS => {

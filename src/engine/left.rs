@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use kube_lite::{Cluster, Content, Error, ListRequest, ResourceType, Scope, qualified};
+use kube_lite::{Cluster, Content, Error, ListRequest, ResourceType, qualified};
 
 use super::discover::confirm_lacking;
 use crate::model::effect::{Lacking, Left};
@@ -70,11 +70,8 @@ async fn count_copies(edge: &Rc<Cluster>, copies: &CopiesOf, we: &SyncTarget) ->
     let CopiesOf { origins, resource } = copies;
     let own_kind = qualified(&resource.group, &resource.kind);
     let mut listing = edge.list(ListRequest {
-        resource: resource.clone(),
-        scope: Scope::default(),
         label_selector: Some(mark_selector(Direction::Down).into()),
-        field_selector: None,
-        content: Content::Metadata,
+        ..ListRequest::of_all(resource.clone(), Content::Metadata)
     });
     let mut count = 0;
     while let Some(object) = listing.next().await? {

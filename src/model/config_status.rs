@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::config_kind::ConfigKind;
 use super::configs::ConfigName;
 use super::pace::{Differs, Pace, RARELY, Stores};
-use crate::api::status::{DELETES_HELD, FAILING, OfEdge, Status};
+use crate::api::status::{self, DELETES_HELD, OfEdge, Status};
 use crate::api::{GROUP, VERSION};
 use crate::sync::meta::Meta;
 
@@ -174,10 +174,6 @@ impl KnownStatus {
 
 /// True if more has changed than counts.
 fn is_news(was: &Status, is: &Status) -> bool {
-    fn reasons(status: &Status) -> impl Iterator<Item = (&str, &str)> {
-        let conditions = status.conditions.iter().filter(|condition| condition.reason != FAILING);
-        conditions.map(|condition| (&*condition.r#type, &*condition.reason))
-    }
     let named = |ours: &OfEdge, other: &OfEdge| {
         (ours.observed_generation, &ours.failures, &ours.problems, &ours.hold)
             == (other.observed_generation, &other.failures, &other.problems, &other.hold)
@@ -186,7 +182,7 @@ fn is_news(was: &Status, is: &Status) -> bool {
         (Some(was), Some(is)) => named(was, is),
         (was, is) => was.is_none() && is.is_none(),
     };
-    !is_named_alike || !reasons(was).eq(reasons(is))
+    !is_named_alike || !status::reasons(&was.conditions).eq(status::reasons(&is.conditions))
 }
 
 /// What is applied to an object of that kind, of which that is the status.

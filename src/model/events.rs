@@ -101,10 +101,7 @@ impl Model {
     }
 
     fn happens_to_config(&mut self, (kind, name): &ConfigName, reason: EventReason, note: &str) {
-        let edge = match &*self.settings.sync_target_name {
-            "" => &self.settings.policy.sync_target.uid,
-            name => name,
-        };
+        let edge = self.settings.edge_name();
         let note = format!("edge {edge}: {note}");
         self.happens(
             Side::Hub,

@@ -22,7 +22,7 @@ use super::timers::Timer;
 use super::{Model, Request};
 use crate::api::HEARTBEAT_FIELD_MANAGER;
 use crate::api::edge::Way;
-use crate::api::status::DELETES_HELD;
+use crate::api::status::{self, DELETES_HELD};
 use crate::plan::StatusPath;
 use crate::side::Side;
 use crate::sync::meta::Meta;
@@ -432,7 +432,7 @@ impl Model {
 fn with_condition(now: &str, condition: &Condition, since: &str) -> Bytes {
     let status = json!({"lastSyncerHeartbeatTime": now, "conditions": [{
         "type": DELETES_HELD,
-        "status": if condition.held { "True" } else { "False" },
+        "status": status::word(condition.held),
         "reason": condition.reason,
         "message": condition.message,
         "lastTransitionTime": since,

@@ -223,6 +223,14 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// What people call this edge: its name, or its UID if it has none.
+    fn edge_name(&self) -> &str {
+        match &*self.sync_target_name {
+            "" => &self.policy.sync_target.uid,
+            name => name,
+        }
+    }
+
     /// Whether a side is watched, or how often it is polled.
     pub(crate) fn mode(&self, side: Side) -> Mode {
         match side {

@@ -29,11 +29,7 @@ pub(super) fn render(model: &Model, snapshot: &Snapshot, missing: Option<&str>, 
         Section::of("What configs ask for and cannot be followed", problem_rows(model)),
         Section::of("Objects", type_rows(model)),
     ];
-    let name = match &*model.settings.sync_target_name {
-        "" => &model.settings.policy.sync_target.uid,
-        name => name,
-    };
-    on_site::render(name, &summary, &sections, now)
+    on_site::render(model.settings.edge_name(), &summary, &sections, now)
 }
 
 fn side_row(model: &Model, side: Side, snapshot: &Snapshot, now: Duration) -> Row {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kube_lite::discovery::{self, Served};
 use kube_lite::logging::times;
-use kube_lite::{Cluster, Content, Error, ListRequest, Scope, since_1970_of, spelling};
+use kube_lite::{Cluster, Content, Error, ListRequest, since_1970_of, spelling};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -247,13 +247,7 @@ async fn read_kind(
     configs: &mut Vec<Config>,
     errors: &mut Vec<String>,
 ) -> Result<(), Error> {
-    let mut listing = hub.list(ListRequest {
-        resource: kind.resource_type(),
-        scope: Scope::default(),
-        label_selector: None,
-        field_selector: None,
-        content: Content::Full,
-    });
+    let mut listing = hub.list(ListRequest::of_all(kind.resource_type(), Content::Full));
     while let Some(object) = listing.next().await? {
         match Config::parse(kind, &object) {
             Ok(config) => configs.push(config),

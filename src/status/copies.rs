@@ -2,7 +2,7 @@
 //!
 //! Lists in pages, of metadata alone; of each copy a few numbers are kept until its origin has come.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use kube_lite::read::read_metadata;
@@ -125,11 +125,8 @@ impl Bench<'_> {
     async fn list_copies(&self, of: &TypePlan, progress: &mut Progress) -> Result<HashMap<ObjectName, Copy>, Error> {
         let resource = of.at_copy();
         let mut listing = self.at(of.direction.copy()).list(ListRequest {
-            resource: resource.clone(),
-            scope: Scope::default(),
             label_selector: Some(mark_selector(of.direction).into()),
-            field_selector: None,
-            content: Content::Metadata,
+            ..ListRequest::of_all(resource.clone(), Content::Metadata)
         });
         let mut copies = HashMap::new();
         while let Some(object) = listing.next().await? {
@@ -154,11 +151,9 @@ impl Bench<'_> {
     ) -> Result<(), Error> {
         for scope in of.origin_scopes() {
             let mut listing = self.at(of.direction.origin()).list(ListRequest {
-                resource: of.at_origin().clone(),
                 scope,
-                label_selector: None,
                 field_selector: kept::field_selector(of.at_origin()).map(Into::into),
-                content: Content::Metadata,
+                ..ListRequest::of_all(of.at_origin().clone(), Content::Metadata)
             });
             while let Some(object) = listing.next().await? {
                 progress.one_more();
@@ -226,7 +221,7 @@ impl Bench<'_> {
         Ok(places)
     }
 
-    /// All that is in the namespaces of these, and is no copy by its label.
+    /// What is in the places of these, from a list of all that is in their namespaces.
     async fn list_others(
         &self,
         of: &TypePlan,
@@ -238,20 +233,21 @@ impl Bench<'_> {
             .first()
             .filter(|first| namespaces.len() == 1 && !first.is_empty());
         let mut listing = self.at(of.direction.copy()).list(ListRequest {
-            resource: of.at_copy().clone(),
             scope: Scope {
                 namespace: only.map(|only| (*only).into()),
                 name: None,
             },
-            label_selector: None,
-            field_selector: None,
-            content: Content::Metadata,
+            ..ListRequest::of_all(of.at_copy().clone(), Content::Metadata)
         });
+        let names: HashSet<&ObjectName> = absent.iter().map(|absent| &absent.copy.name).collect();
         let mut others = HashMap::new();
         while let Some(object) = listing.next().await? {
             progress.one_more();
             let meta = Meta::parse(&object)?;
-            others.insert(meta.object_name(), other(of, &meta, self.we));
+            let name = meta.object_name();
+            if names.contains(&name) {
+                others.insert(name, other(of, &meta, self.we));
+            }
         }
         Ok(others)
     }

@@ -81,11 +81,8 @@ pub async fn first_of_type(
     ignore: &impl Fn(&ResourceType, &Meta) -> bool,
 ) -> Result<Option<String>, Error> {
     let request = ListRequest {
-        resource: resource.clone(),
         scope,
-        label_selector: None,
-        field_selector: None,
-        content: Content::Metadata,
+        ..ListRequest::of_all(resource.clone(), Content::Metadata)
     };
     let mut listing = cluster.list(request);
     while let Some(object) = listing.next().await? {

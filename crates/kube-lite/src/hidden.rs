@@ -7,18 +7,12 @@ use std::rc::Rc;
 use serde::Deserialize;
 
 use crate::meta::Meta;
-use crate::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
+use crate::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType};
 
 /// Names the objects of the first namespaced type that the side defines and that is not among those `shown`
 /// (`resource.group`).
 pub(crate) async fn first_hidden(cluster: &Rc<Cluster>, shown: &BTreeSet<String>) -> Result<Option<String>, Error> {
-    let mut listing = cluster.list(ListRequest {
-        resource: ResourceType::definitions(),
-        scope: Scope::default(),
-        label_selector: None,
-        field_selector: None,
-        content: Content::Metadata,
-    });
+    let mut listing = cluster.list(ListRequest::of_all(ResourceType::definitions(), Content::Metadata));
     let mut hidden = Vec::new();
     loop {
         match listing.next().await {

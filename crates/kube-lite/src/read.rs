@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
 use super::meta::Meta;
-use super::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
+use super::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType};
 
 /// All objects of a type, whole, in all namespaces, or those that a label selector means. All of them are in memory then.
 pub async fn list_all<T: DeserializeOwned>(
@@ -16,11 +16,8 @@ pub async fn list_all<T: DeserializeOwned>(
     label_selector: Option<Rc<str>>,
 ) -> Result<Vec<T>, Error> {
     let mut listing = cluster.list(ListRequest {
-        resource,
-        scope: Scope::default(),
         label_selector,
-        field_selector: None,
-        content: Content::Full,
+        ..ListRequest::of_all(resource, Content::Full)
     });
     let mut all = Vec::new();
     while let Some(object) = listing.next().await? {

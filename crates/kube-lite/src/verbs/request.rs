@@ -90,6 +90,19 @@ pub struct ListRequest {
     pub content: Content,
 }
 
+impl ListRequest {
+    /// All objects of a type.
+    pub fn of_all(resource: ResourceType, content: Content) -> Self {
+        Self {
+            resource,
+            scope: Scope::default(),
+            label_selector: None,
+            field_selector: None,
+            content,
+        }
+    }
+}
+
 /// How one object is deleted: what must still be true for that, otherwise the server answers 409.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Precondition {
