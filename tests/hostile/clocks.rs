@@ -7,7 +7,6 @@ use crate::support::certs::Authority;
 use crate::support::stage::{CONFIG_API, Stage, config_maps, select, stage, stock};
 use crate::support::story::{SOON, arrives, becomes};
 use crate::support::{Ca, Credential, KubeconfigParts, Syncer, unique_suffix};
-use crate::webhooks::tls_by;
 
 /// How long a certificate is not valid yet: longer than a syncer takes to begin on a busy machine.
 const LATER: u64 = 20;
@@ -51,7 +50,7 @@ async fn a_certificate_that_is_not_valid_yet_is_said_and_all_continues_by_itself
     select(&hub, &config_maps(&shop, &["*"])).await;
     let front = Front::of(&pair.hub).await;
     let ca = Authority::new("later");
-    let port = front.behind_tls(tls_by(&ca.serving_in(&["127.0.0.1"], LATER))).await;
+    let port = front.behind_tls(ca.serving_in(&["127.0.0.1"], LATER).tls()).await;
     let parts = KubeconfigParts {
         server: Some(format!("https://127.0.0.1:{port}")),
         ca: Ca::File,

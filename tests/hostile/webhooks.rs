@@ -5,14 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use crate::figures::{ANYWHERE, address_of, is_up};
-use crate::support::certs::{Authority, Identity};
+use crate::support::certs::Authority;
 use crate::support::eventually;
 use crate::support::kubeconfig::base64;
 use crate::support::objects::Objects;
@@ -44,17 +42,7 @@ async fn silent(ca: &Authority) -> (u16, Arc<AtomicUsize>) {
 
 /// What a webhook of this CA serves with.
 pub(crate) fn tls(ca: &Authority) -> ServerConfig {
-    tls_by(&ca.serving(&["127.0.0.1"]))
-}
-
-/// The same with this certificate.
-pub(crate) fn tls_by(identity: &Identity) -> ServerConfig {
-    let certificate = CertificateDer::from_pem_slice(identity.certificate.as_bytes()).expect("it was made just now");
-    let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).expect("it was made just now");
-    let builder = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
-    let builder = builder.with_safe_default_protocol_versions().expect("ring has them");
-    let config = builder.with_no_client_auth().with_single_cert(vec![certificate], key);
-    config.expect("they fit")
+    ca.serving(&["127.0.0.1"]).tls()
 }
 
 /// Asks the webhook at `port` about every `ConfigMap` in a namespace, and waits for it as long as may be.

@@ -11,9 +11,6 @@ use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -61,7 +58,7 @@ pub(crate) async fn quoting_webhook(edge: &Objects, shop: &str, words: &'static 
     let ca = Authority::new("webhooks");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
     let port = listener.local_addr().expect("it is bound").port();
-    let acceptor = TlsAcceptor::from(Arc::new(tls(&ca)));
+    let acceptor = TlsAcceptor::from(Arc::new(ca.serving(&["127.0.0.1"]).tls()));
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let acceptor = acceptor.clone();
@@ -87,16 +84,6 @@ pub(crate) async fn quoting_webhook(edge: &Objects, shop: &str, words: &'static 
         }],
     }))
     .await;
-}
-
-fn tls(ca: &Authority) -> ServerConfig {
-    let identity = ca.serving(&["127.0.0.1"]);
-    let certificate = CertificateDer::from_pem_slice(identity.certificate.as_bytes()).expect("it was made just now");
-    let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).expect("it was made just now");
-    let builder = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
-    let builder = builder.with_safe_default_protocol_versions().expect("ring has them");
-    let config = builder.with_no_client_auth().with_single_cert(vec![certificate], key);
-    config.expect("they fit")
 }
 
 async fn judge(request: Request<Incoming>, words: &str) -> Result<Response<Full<Bytes>>, Infallible> {

@@ -1,9 +1,14 @@
 //! Certificates for one server: its own CA, a serving certificate and client certificates, made when it starts.
 
+use std::sync::Arc;
+
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// A certificate and its private key, both as PEM.
 #[derive(Clone, Debug)]
@@ -12,6 +17,18 @@ pub struct Identity {
     pub certificate: String,
     /// The private key (PKCS #8).
     pub key: String,
+}
+
+impl Identity {
+    /// What a server with this certificate speaks TLS by.
+    pub fn tls(&self) -> ServerConfig {
+        let certificate = CertificateDer::from_pem_slice(self.certificate.as_bytes()).expect("it was made just now");
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).expect("it was made just now");
+        let builder = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
+        let builder = builder.with_safe_default_protocol_versions().expect("ring has them");
+        let config = builder.with_no_client_auth().with_single_cert(vec![certificate], key);
+        config.expect("they fit")
+    }
 }
 
 /// A certificate authority.

@@ -1,6 +1,7 @@
 //! One side: a kube-apiserver with its own etcd and, if wanted, a kube-controller-manager.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use http::header::{HeaderValue, USER_AGENT};
@@ -12,7 +13,7 @@ use super::certs::{self, Authority, Identity};
 use super::kubeconfig::{
     self, ADMIN_TOKEN, KubeconfigEntry, KubeconfigParts, LIMITED_TOKEN, Material, NEXT_ADMIN_TOKEN, User,
 };
-use super::launch::{self, Ports};
+use super::launch::{self, Ports, kubectl};
 use super::objects::Objects;
 use super::process::{Folder, Leashed, log_tail};
 
@@ -158,6 +159,17 @@ impl Server {
     /// A kubeconfig with an inline CA and a token, for user `admin`.
     pub fn kubeconfig(&self) -> PathBuf {
         self.write_kubeconfig("admin.kubeconfig", &KubeconfigParts::default())
+    }
+
+    /// What kubectl prints with these arguments.
+    pub fn kubectl(&self, args: &[&str]) -> String {
+        let output = Command::new(kubectl())
+            .arg(format!("--kubeconfig={}", self.kubeconfig().display()))
+            .args(args)
+            .output()
+            .expect("kubectl can be run");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("it prints UTF-8")
     }
 
     /// Writes the kubeconfig that `parts` describes as `file_name` into the server's folder.

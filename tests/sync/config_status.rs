@@ -1,8 +1,6 @@
 //! What people at the hub see of a config: its conditions, what each edge says, and the columns that kubectl prints.
 
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -10,7 +8,7 @@ use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{config_map, namespace, syncer_config};
 use crate::support::stage::{CONFIG_API, Stage, all_of, config_maps, own_group, select, stage, stock};
 use crate::support::story::{becomes, crd, crd_up_to_five, custom_object, drop_crds, install_crd, redefine, reselect};
-use crate::support::{Objects, Pair, PairOptions, Server, kubectl};
+use crate::support::{Objects, Pair, PairOptions};
 
 in_both_modes!(
     what_is_synced_is_ready_and_says_how_many_objects_that_are,
@@ -38,17 +36,6 @@ fn counts(entry: &Value) -> [u64; 6] {
     ["selected", "synced", "pending", "failing", "conflicts", "held"].map(|of| entry[of].as_u64().unwrap_or(99))
 }
 
-/// The line that kubectl prints of an object, without its age and heartbeat, by words.
-fn printed(hub: &Server, args: &[&str]) -> String {
-    let output = Command::new(kubectl())
-        .arg(format!("--kubeconfig={}", Path::new(&hub.kubeconfig()).display()))
-        .args(args)
-        .output()
-        .expect("kubectl can be run");
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).expect("it prints UTF-8")
-}
-
 async fn ready(hub: &Objects) -> Value {
     becomes(hub, ONE, "is ready", |config| is(config, "Ready", "True", "AllSynced")).await
 }
@@ -70,14 +57,14 @@ async fn what_is_synced_is_ready_and_says_how_many_objects_that_are(flags: Mode)
     );
     assert_eq!(counts(entry), [2, 2, 0, 0, 0, 0]);
     assert_eq!(entry["observedGeneration"], config["metadata"]["generation"]);
-    let table = printed(&pair.hub, &["get", "syncerconfigs"]);
+    let table = pair.hub.kubectl(&["get", "syncerconfigs"]);
     let words: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(
         words[0],
         ["NAME", "READY", "SYNCED", "FAILING", "HELD", "HEARTBEAT", "AGE"]
     );
     assert_eq!(words[1][..5], ["the-one", "True", "2/2", "0", "0"]);
-    let wide = printed(&pair.hub, &["get", "syncerconfigs", "-o", "wide"]);
+    let wide = pair.hub.kubectl(&["get", "syncerconfigs", "-o", "wide"]);
     assert!(wide.contains("2 of 2 objects are synced"), "{wide}");
 
     // One more is counted, and a restart changes nothing but the heartbeat.

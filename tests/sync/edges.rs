@@ -1,7 +1,5 @@
 //! What people at the hub see of each edge: the object that stands for it, and the page that kubectl prints of all.
 
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -12,7 +10,7 @@ use crate::support::objects::config_map;
 use crate::support::rbac::{allow, configs, disallow, limited};
 use crate::support::stage::{CONFIG_API, Stage, config_maps, select, stage, stock};
 use crate::support::story::{SOON, arrives, becomes, copy_equals, redefine};
-use crate::support::{Objects, Pair, PairOptions, Server, Syncer, eventually, kubectl};
+use crate::support::{Objects, Pair, PairOptions, Server, Syncer, eventually};
 
 in_both_modes!(
     the_page_of_edges_says_of_each_how_it_is,
@@ -32,13 +30,7 @@ fn condition(edge: &Value, of: &str) -> Value {
 
 /// What kubectl prints, a line each, by words.
 fn printed(hub: &Server, args: &[&str]) -> Vec<Vec<String>> {
-    let output = Command::new(kubectl())
-        .arg(format!("--kubeconfig={}", Path::new(&hub.kubeconfig()).display()))
-        .args(args)
-        .output()
-        .expect("kubectl can be run");
-    assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8(output.stdout).expect("it prints UTF-8");
+    let text = hub.kubectl(args);
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
     text.lines().map(words).collect()
 }

@@ -1,7 +1,5 @@
 //! Events, as people see them with kubectl: on the objects at the edge, and on the configs at the hub.
 
-use std::process::Command;
-
 use serde_json::{Value, json};
 
 use crate::support::modes::{Mode, in_both_modes, in_mode};
@@ -11,7 +9,7 @@ use crate::support::story::{
     SOON, arrives, copy_equals, crd, crd_up_to_five, custom_object, drop_crds, edit, gone, install_crd, reselect,
     upsync_all,
 };
-use crate::support::{Objects, Server, eventually, kubectl};
+use crate::support::{Objects, eventually};
 
 in_both_modes!(
     what_is_synced_is_silent_and_what_others_change_and_what_is_replaced_has_an_event,
@@ -47,17 +45,6 @@ fn note(event: &Value) -> &str {
     event["note"].as_str().unwrap_or_default()
 }
 
-/// What kubectl prints.
-fn printed(server: &Server, args: &[&str]) -> String {
-    let output = Command::new(kubectl())
-        .arg(format!("--kubeconfig={}", server.kubeconfig().display()))
-        .args(args)
-        .output()
-        .expect("kubectl can be run");
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).expect("it prints UTF-8")
-}
-
 async fn what_is_synced_is_silent_and_what_others_change_and_what_is_replaced_has_an_event(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     stock(&hub, &shop, &["a", "b"], &json!({"v": "1"})).await;
@@ -76,7 +63,7 @@ async fn what_is_synced_is_silent_and_what_others_change_and_what_is_replaced_ha
         &["get", "events"],
         &["describe", "configmap", "a"],
     ] {
-        let table = printed(&pair.edge, &[args, &["--namespace", &shop]].concat());
+        let table = pair.edge.kubectl(&[args, &["--namespace", &shop]].concat());
         assert!(table.contains("DriftCorrected"), "{args:?} {table}");
     }
     assert!(note(&drift).contains("changed by"), "{drift}");
@@ -133,7 +120,7 @@ async fn what_cannot_be_synced_has_an_event_at_both_sides(flags: Mode) {
     })
     .await;
     assert!(note(&of_config).starts_with("edge site: "), "{of_config}");
-    let described = printed(&pair.hub, &["describe", "syncerconfig", "the-one"]);
+    let described = pair.hub.kubectl(&["describe", "syncerconfig", "the-one"]);
     assert!(described.contains("ApplyFailed"), "{described}");
 
     // Another run says the same with the Events that are there.
