@@ -13,6 +13,7 @@
 //! It never knows a role, decides what is read or written, keeps an object, or reads arguments and the environment.
 
 pub mod advice;
+pub mod budget;
 pub mod events;
 pub mod failures;
 pub mod few;

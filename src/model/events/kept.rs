@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use driver::budget::Budget;
 use driver::failures::kind_of_words;
 use kube_lite::{Error, ObjectName, ResourceType};
 use tokio::time::Instant;
@@ -19,9 +20,9 @@ pub(super) const SOON: Duration = Duration::from_secs(2);
 const APART: Duration = Duration::from_secs(600);
 /// What has not happened for so long begins with an Event of its own: servers keep one for an hour.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
-/// So many writes may follow one another, and one more is earned in each of these times: thirty in any hour.
+/// So many writes may follow one another, and one more is earned in so many seconds: thirty in any hour.
 const ROOM: u32 = 20;
-const EARNED: Duration = Duration::from_secs(360);
+const EARNED: u64 = 360;
 /// How many of these are for whole sides and configs alone, and how many for all that is new.
 const FOR_SIDES: u32 = 4;
 const FOR_NEW: u32 = 8;
@@ -136,7 +137,7 @@ pub(crate) enum EventDone {
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     all: BTreeMap<EventKey, Known>,
-    budget: Budget,
+    budget: Budget<ROOM, EARNED>,
     /// Sides that refuse Events, until when that counts.
     refused: BTreeMap<Side, Instant>,
 }
@@ -157,37 +158,6 @@ struct Known {
     under_way: Option<u32>,
     at: Option<ObjectName>,
     was_unreachable: bool,
-}
-
-/// A bucket of writes.
-#[derive(Debug, Default)]
-struct Budget {
-    /// When it is full again.
-    full_at: Option<Instant>,
-}
-
-impl Budget {
-    fn left(&self, now: Instant) -> u32 {
-        let owed = self
-            .full_at
-            .map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
-        let seconds = owed.as_secs() + u64::from(owed.subsec_nanos() > 0);
-        let spent = u32::try_from(seconds.div_ceil(EARNED.as_secs())).unwrap_or(ROOM);
-        ROOM.saturating_sub(spent)
-    }
-
-    /// Takes one, unless no more than these are left.
-    fn takes(&mut self, reserved: u32, now: Instant) -> bool {
-        let has_room = self.left(now) > reserved;
-        if has_room {
-            self.full_at = Some(self.full_at.map_or(now, |at| at.max(now)) + EARNED);
-        }
-        has_room
-    }
-
-    fn gives_back(&mut self) {
-        self.full_at = self.full_at.and_then(|at| at.checked_sub(EARNED));
-    }
 }
 
 impl Known {

@@ -4,6 +4,7 @@ use std::hash::Hash;
 use std::rc::Rc;
 use std::time::Duration;
 
+use driver::budget::Budget;
 use driver::failures::{Failing, Failures};
 use driver::streak::{kind, kind_of_words};
 use kube_lite::logging::log_line;
@@ -48,41 +49,12 @@ pub(super) struct Report {
     failures: Failures<Subject>,
     passes: u64,
     is_bound: Option<bool>,
-    accepted: Accepted,
+    accepted: Budget<ACCEPTED, ANOTHER>,
 }
 
-/// How many Events say that an object was accepted which is placed at once.
-struct Accepted {
-    left: u32,
-    since: Option<Instant>,
-}
-
-/// So many at once, and one more in each such time.
+/// So many Events at once say that an object was accepted which is placed at once, and one more in so many seconds.
 const ACCEPTED: u32 = 25;
-const ANOTHER: Duration = Duration::from_secs(1);
-
-impl Default for Accepted {
-    fn default() -> Self {
-        Self {
-            left: ACCEPTED,
-            since: None,
-        }
-    }
-}
-
-impl Accepted {
-    /// True if one more may be written.
-    fn take(&mut self, now: Instant) -> bool {
-        let since = *self.since.get_or_insert(now);
-        let more = u32::try_from((now - since).as_secs() / ANOTHER.as_secs()).unwrap_or(ACCEPTED);
-        if more > 0 {
-            (self.left, self.since) = (self.left.saturating_add(more).min(ACCEPTED), Some(now));
-        }
-        let may = self.left > 0;
-        self.left = self.left.saturating_sub(1);
-        may
-    }
-}
+const ANOTHER: u64 = 1;
 
 /// For so long a type may be not served yet before that is worth a line.
 const EARLY: Duration = Duration::from_secs(60);
@@ -306,7 +278,7 @@ impl Report {
     /// accepted, the Events that say so are enough.
     pub(super) fn worth_writing(&mut self, mut records: Vec<Record>, now: Instant) -> Vec<Record> {
         let has = |reason| records.iter().any(|record: &Record| record.reason == reason);
-        if has("ObjectAccepted") && has("ObjectPlaced") && !self.accepted.take(now) {
+        if has("ObjectAccepted") && has("ObjectPlaced") && !self.accepted.takes(0, now) {
             records.retain(|record| record.reason != "ObjectAccepted");
         }
         records
@@ -439,10 +411,10 @@ mod tests {
         assert_eq!(counts, [vec![2; 25], vec![1; 2]].concat());
         // One that is accepted and not placed says so in any case.
         assert_eq!(written(&both[..1], now), 1);
-        now += 2 * ANOTHER;
+        now += 2 * Duration::from_secs(ANOTHER);
         let counts: Vec<usize> = (0..3).map(|_| written(&both, now)).collect();
         assert_eq!(counts, [2, 2, 1]);
-        now += 100 * ANOTHER;
+        now += 100 * Duration::from_secs(ANOTHER);
         let counts: usize = (0..30).map(|_| written(&both, now)).sum();
         assert_eq!(counts, 30 + 25);
     }
