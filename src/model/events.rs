@@ -47,6 +47,8 @@ pub(super) struct Events {
     ending: BTreeMap<Key, Instant>,
     /// Since when the hub is lost, if there is an Event about it.
     hub_lost: Option<String>,
+    /// What concerns the whole edge, until the configs are known on which it is said.
+    for_configs: BTreeMap<EventReason, String>,
     /// How it was with each config.
     configs: BTreeMap<ConfigName, ConfigIs>,
     /// How often it was logged that the credentials for each side end.
@@ -94,9 +96,20 @@ impl Model {
     }
 
     /// The same, for people at the hub.
-    fn happens_to_configs(&mut self, reason: EventReason, note: &str) {
-        for of in self.selecting.names().into_iter().take(CONFIGS) {
-            self.happens_to_config(&of, reason, note);
+    fn happens_to_configs(&mut self, reason: EventReason, note: String) {
+        self.events.for_configs.insert(reason, note);
+        self.tell_configs();
+    }
+
+    /// What was seen before the configs were known is said once they are.
+    pub(super) fn tell_configs(&mut self) {
+        if self.events.for_configs.is_empty() || !self.selecting.are_known() {
+            return;
+        }
+        for (reason, note) in std::mem::take(&mut self.events.for_configs) {
+            for of in self.selecting.names().into_iter().take(CONFIGS) {
+                self.happens_to_config(&of, reason, &note);
+            }
         }
     }
 
@@ -207,7 +220,7 @@ impl Model {
             let words = format!("the hub answers again, which it had not done since {since}");
             self.happens_to_edge(EventReason::HubRestored, words);
             let words = format!("it has reached the hub again, which it had not done since {since}");
-            self.happens_to_configs(EventReason::HubRestored, &words);
+            self.happens_to_configs(EventReason::HubRestored, words);
         }
     }
 
@@ -223,8 +236,8 @@ impl Model {
             if let Some(end) = end {
                 let end = date_and_time(Duration::from_secs(end));
                 let words = format!("the credentials of the syncer for the {side} end at {end}");
-                self.happens_to_configs(EventReason::CredentialExpiring, &words);
-                self.happens_to_edge(EventReason::CredentialExpiring, words);
+                self.happens_to_edge(EventReason::CredentialExpiring, words.clone());
+                self.happens_to_configs(EventReason::CredentialExpiring, words);
             }
         }
     }

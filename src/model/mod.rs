@@ -444,6 +444,7 @@ impl Role for Model {
         self.sides.meet(moment.contacts);
         self.notice_answers();
         self.notice_ends();
+        self.tell_configs();
         if !matches!(event, Event::Due | Event::Asked(_)) {
             self.look_at_statuses_soon();
         }

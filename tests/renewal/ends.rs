@@ -2,13 +2,13 @@
 
 use std::fs;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::bench::{RENEWED, Site, count, everything};
 use crate::support::certs::Authority;
 use crate::support::kubeconfig::base64;
 use crate::support::story::{SOON, copy_equals, edit};
-use crate::support::{Syncer, eventually};
+use crate::support::{Objects, Syncer, eventually};
 
 const DAY: i64 = 86_400;
 
@@ -41,6 +41,12 @@ async fn after_a_month_offline_the_log_names_the_command_and_its_output_is_follo
         ended[0]
     );
     assert_eq!(count(&syncer, RENEWED), 0);
+    let record = format!("edge-syncer-types-{}", site.shop);
+    let expiring = event(&site.edge, |event| event["regarding"]["name"] == *record).await;
+    assert!(
+        expiring.contains("credentials of the syncer for the hub end"),
+        "{expiring}"
+    );
     assert_eq!(
         site.edge.get("v1", "configmaps", &site.shop, "a").await,
         before,
@@ -52,6 +58,26 @@ async fn after_a_month_offline_the_log_names_the_command_and_its_output_is_follo
     site.beats().await;
     assert!(syncer.is_running());
     assert_eq!(count(&syncer, "reason=Started"), 1, "it is the same process");
+    let of_config = event(&site.hub, |event| {
+        let note = event["note"].as_str().unwrap_or_default();
+        event["regarding"]["kind"] == "SyncerConfig" && note.contains(&*site.shop)
+    })
+    .await;
+    assert!(of_config.contains("for the hub end"), "{of_config}");
+}
+
+/// Waits for the Event that says that credentials end, and gives its note.
+async fn event(at: &Objects, is_it: impl Fn(&Value) -> bool) -> String {
+    eventually("credentials that end have an Event", SOON, async || {
+        let found = at.read("/apis/events.k8s.io/v1/events").await.unwrap_or_default();
+        let all = found["items"].as_array().into_iter().flatten();
+        let mut expiring = all.filter(|event| event["reason"] == "CredentialExpiring");
+        let found_it = expiring.find(|event| is_it(event));
+        found_it
+            .map(|event| event["note"].as_str().unwrap_or_default().to_owned())
+            .ok_or("not yet")
+    })
+    .await
 }
 
 /// Starts a syncer whose hub is nowhere and wants a certificate that ends in so many days.

@@ -92,7 +92,7 @@ async fn all_that_is_seen(stage: &Stage, syncer: &mut Syncer) -> String {
             seen += &at.read(path).await.expect("it is served").to_string();
         }
     }
-    for plural in ["syncerconfigs", "edgesyncconfigs"] {
+    for plural in ["syncerconfigs", "edgesyncconfigs", "edges"] {
         let path = format!("/apis/edge.kubestellar.io/v2alpha1/{plural}");
         seen += &stage.hub.read(&path).await.expect("it is served").to_string();
     }
@@ -108,6 +108,8 @@ async fn all_that_is_said(sides: [&Path; 2], folder: &Folder, more: &[&str]) -> 
     for (name, flags) in [
         ("check", &[][..]),
         ("check", &["-o=json"]),
+        ("status", &["-o=wide"]),
+        ("status", &["-o=json"]),
         ("diff", &["-v=10"]),
         ("bundle", &[&*to, "-v=10"]),
     ] {
@@ -154,18 +156,21 @@ async fn no_secret_that_is_synced_or_refused_is_shown_anywhere() {
     let patch = json!({"stringData": {"password": secret("changed")}});
     edge.merge_patch("v1", "secrets", shop, "changed", &patch).await;
     syncer.wait_for_log("reason=CopyDrifted", SOON).await;
-    eventually("the config says what fails", SOON, async || {
-        let config = hub
-            .get("edge.kubestellar.io/v2alpha1", "syncerconfigs", "", "the-one")
-            .await;
-        let text = config.unwrap_or_default().to_string();
-        if text.contains("it quotes:") {
-            Ok(())
-        } else {
-            Err("not yet")
-        }
-    })
-    .await;
+    for (at, path) in [
+        (hub, "/apis/edge.kubestellar.io/v2alpha1/syncerconfigs"),
+        (hub, "/apis/events.k8s.io/v1/events"),
+        (edge, "/apis/events.k8s.io/v1/events"),
+    ] {
+        eventually("both sides say what fails", SOON, async || {
+            let text = at.read(path).await.unwrap_or_default().to_string();
+            if text.contains("it quotes: ***") {
+                Ok(())
+            } else {
+                Err(path)
+            }
+        })
+        .await;
+    }
 
     let seen = all_that_is_seen(&stage, &mut syncer).await;
     assert!(seen.contains("it quotes: ***"), "{seen}");
