@@ -21,6 +21,8 @@ const LONGEST_OF_HOLDS: usize = 32_000;
 /// How many bytes of words an entry has at most: failures, problems and holds.
 const MOST_BYTES: usize = 7 << 10;
 const MOST_BYTES_OF_HOLD: usize = 4 << 10;
+/// What follows then.
+const REST: &str = "; the rest is in the log";
 
 /// Condition: all conditions that matter are good.
 pub const READY: &str = "Ready";
@@ -387,6 +389,23 @@ fn synced(edges: &[OfEdge]) -> (bool, Said) {
     (true, (ALL_SYNCED, sum))
 }
 
+/// Ends a message that is too long where a sentence ends, so that a token in it is a whole one.
+fn cut_at_a_sentence(message: &mut String) {
+    if message.len() <= MOST_BYTES_OF_HOLD {
+        return;
+    }
+    let starts = message.char_indices().map(|(index, _)| index);
+    let within = starts.take_while(|index| *index <= MOST_BYTES_OF_HOLD).last();
+    let within = within.unwrap_or_default();
+    message.truncate(message[..within].rfind("; ").unwrap_or(within));
+    message.push_str(REST);
+}
+
+/// How many bytes it has as the hub gets it.
+fn length(of: &impl Serialize) -> usize {
+    serde_json::to_string(of).map_or(0, |text| text.len())
+}
+
 fn deletes_held(edges: &[OfEdge]) -> (bool, Said) {
     let holds: Vec<(&OfEdge, &Hold)> = edges
         .iter()
@@ -438,29 +457,23 @@ impl OfEdge {
         }
     }
 
-    /// Without the latest of what it names, as far as all of it has too many bytes.
+    /// Without the latest of what it names, as far as all of it has too many bytes as the hub gets it.
     #[must_use]
     pub fn bounded(mut self) -> Self {
         if let Some(hold) = &mut self.hold {
-            while hold.message.len() > MOST_BYTES_OF_HOLD {
-                hold.message.pop();
-            }
+            cut_at_a_sentence(&mut hold.message);
         }
-        let of_hold = self.hold.as_ref().map_or(0, |hold| hold.message.len());
-        let bytes = |failure: &Failure| failure.object.len() + failure.message.len() + 100;
-        loop {
-            let failures: usize = self.failures.iter().map(bytes).sum();
-            let problems = self.problems.iter();
-            let problems: usize = problems.map(|it| it.field.len() + it.message.len() + 30).sum();
-            if of_hold + failures + problems <= MOST_BYTES {
-                return self;
-            }
-            if failures >= problems {
-                self.failures.pop();
+        while length(&self) > MOST_BYTES {
+            let has_lost = if length(&self.failures) >= length(&self.problems) {
+                self.failures.pop().is_some()
             } else {
-                self.problems.pop();
+                self.problems.pop().is_some()
+            };
+            if !has_lost {
+                break;
             }
         }
+        self
     }
 
     /// Adds the problems of a config to those of all.

@@ -163,30 +163,36 @@ fn conditions_of_others_and_another_order_make_no_difference() {
 
 #[test]
 fn an_entry_has_a_bound_whatever_it_names() {
-    let failure = |index: usize| Failure {
-        object: "o".repeat(400),
-        message: "\u{1f600}".repeat(256),
-        since: index.to_string(),
-        ..Failure::default()
-    };
-    let problem = FieldProblem {
-        field: "f".repeat(100),
-        message: "m".repeat(256),
-    };
-    let entry = OfEdge {
-        failures: (0..10).map(failure).collect(),
-        problems: vec![problem; 10],
-        problem_count: 10,
-        hold: Some(Hold {
-            reason: "TooMany".to_owned(),
-            message: "h".repeat(9000),
-        }),
-        ..edge("a", 1, 2)
-    };
-    let bounded = entry.bounded();
-    assert!(serde_json::to_string(&bounded).unwrap().len() < 8 << 10);
-    assert!(!bounded.failures.is_empty() && !bounded.problems.is_empty());
-    assert_eq!((bounded.problem_count, &*bounded.failures[0].since), (10, "0"));
+    // What takes six bytes in JSON, two, and four.
+    for letter in ["\u{1b}", "\"", "\u{1f600}"] {
+        let failure = |index: usize| Failure {
+            object: letter.repeat(250),
+            message: letter.repeat(256),
+            since: index.to_string(),
+            ..Failure::default()
+        };
+        let problem = FieldProblem {
+            field: "f".repeat(100),
+            message: letter.repeat(256),
+        };
+        let entry = OfEdge {
+            failures: (0..10).map(failure).collect(),
+            problems: vec![problem; 10],
+            problem_count: 10,
+            hold: Some(Hold {
+                reason: "TooMany".to_owned(),
+                message: "confirm with a=token; ".repeat(400),
+            }),
+            ..edge("a", 1, 2)
+        };
+        let bounded = entry.bounded();
+        assert!(serde_json::to_string(&bounded).unwrap().len() < 8 << 10);
+        assert!(bounded.failures.len() + bounded.problems.len() > 0);
+        assert_eq!(bounded.problem_count, 10);
+        assert!(bounded.failures.first().is_none_or(|first| first.since == "0"));
+        let hold = bounded.hold.unwrap().message;
+        assert!(hold.ends_with("=token; the rest is in the log"), "{hold}");
+    }
 }
 
 #[test]

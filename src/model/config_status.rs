@@ -135,6 +135,12 @@ impl ConfigStatuses {
         }
     }
 
+    /// True if other edges follow a config too, as far as the hub says.
+    pub(super) fn is_shared(&self, of: &ConfigName, uid: &str) -> bool {
+        let known = self.known.get(of).map(|known| &known.is.edges);
+        known.into_iter().flatten().any(|edge| edge.uid != uid)
+    }
+
     /// The generation of a config as it was last reported.
     pub(super) fn generation(&self, of: &ConfigName) -> i64 {
         self.known.get(of).map_or(0, |known| known.generation)

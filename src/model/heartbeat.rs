@@ -32,13 +32,18 @@ use crate::sync::undeclared::is_not_stored;
 /// How long a heartbeat for a new config waits for others that come with it.
 const NEW_CONFIG: Duration = Duration::from_secs(1);
 
+/// Where the hub has an object for this edge, configs get each heartbeat of so many: what is written to one that other edges
+/// follow too is sent to all of them.
+const OF_OURS: u32 = 2;
+const OF_SHARED: u32 = 10;
+
 /// What was written to the configs, and where.
 #[derive(Default)]
 pub(super) struct Heartbeat {
     /// A config has come since the heartbeat under way began.
     again: bool,
-    /// The next heartbeat is for the object that stands for this edge alone.
-    spares_configs: bool,
+    /// How many heartbeats have been since the last one that is for all configs.
+    beat: u32,
     /// The condition about holds on the configs, and since when it is so.
     condition: Option<(Condition, String)>,
     /// What was written last.
@@ -143,12 +148,16 @@ impl Model {
         self.timers.starts(Timer::Heartbeat);
         let now = (self.settings.clock)();
         let edge = self.edge_object.beat(&now, self.now);
-        let spares_configs = std::mem::take(&mut self.heartbeat.spares_configs) && edge.is_some();
-        let configs = if spares_configs {
-            Vec::new()
-        } else {
-            self.selecting.names()
+        let (beat, uid) = (self.heartbeat.beat, &self.settings.policy.sync_target.uid);
+        let is_due = |of: &(ConfigKind, String)| {
+            let every = if self.statuses.is_shared(of, uid) {
+                OF_SHARED
+            } else {
+                OF_OURS
+            };
+            edge.is_none() || beat.is_multiple_of(every)
         };
+        let configs: Vec<_> = self.selecting.names().into_iter().filter(is_due).collect();
         let condition = self.hold_condition();
         if condition.held
             && self
@@ -208,7 +217,7 @@ impl Model {
 
     /// A config is new: it gets a heartbeat soon, with what is held. Others may come with it.
     pub(super) fn heartbeat_soon(&mut self) {
-        self.heartbeat.spares_configs = false;
+        self.heartbeat.beat = 0;
         self.heartbeat.again = self.timers.is_running(Timer::Heartbeat);
         if self.timers.is_set(Timer::Heartbeat) {
             self.timers.set_earlier(Timer::Heartbeat, self.now + NEW_CONFIG);
@@ -217,7 +226,7 @@ impl Model {
 
     pub(super) fn heartbeat_at_once(&mut self) {
         if self.settings.heartbeat.is_some() && self.selecting.are_known() {
-            self.heartbeat.spares_configs = false;
+            self.heartbeat.beat = 0;
             self.timers.set(Timer::Heartbeat, self.now);
         }
     }
@@ -255,8 +264,12 @@ impl Model {
             self.timers.succeeds(Timer::Heartbeat);
             next
         };
-        let are_marked = !configs.is_empty() && configs.iter().all(|config| config.result.is_ok());
-        self.heartbeat.spares_configs = is_all && are_marked && self.edge_object.is_stored();
+        let are_marked = configs.iter().all(|config| config.result.is_ok());
+        self.heartbeat.beat = if is_all && are_marked && self.edge_object.is_stored() {
+            self.heartbeat.beat.wrapping_add(1)
+        } else {
+            0
+        };
         self.timers.set(Timer::Heartbeat, self.now + next);
         self.ask_strangers_again();
         for config in configs {

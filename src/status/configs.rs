@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::holds::Kubectl;
 use super::report::{Followed, OfConfig, Verdict};
 use crate::api::status::{DELETES_HELD, OfEdge, Status};
-use crate::api::{GROUP, HEARTBEAT_FIELD_MANAGER, VERSION};
+use crate::api::{GROUP, HEARTBEAT_FIELD_MANAGER, STATUS_FIELD_MANAGER, VERSION, edge};
 use crate::ask::{self, CannotAsk};
 use crate::model::effect::ConfigKind;
 use crate::sync::status_writer::{manager_of, status_manager};
@@ -68,21 +68,43 @@ struct WireEdge {
     last_heartbeat_time: Option<String>,
 }
 
-impl Config {
-    /// Reads it from the JSON of the whole object.
-    pub(super) fn parse(kind: ConfigKind, object: &[u8]) -> Result<Self, serde_json::Error> {
-        let wire: Wire<'_> = serde_json::from_slice(object)?;
-        let of_status: WireStatus = match wire.status {
-            Some(status) => serde_json::from_str(status.get()).unwrap_or_default(),
-            None => WireStatus::default(),
-        };
+/// The status of the object that stands for an edge.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireOfEdge {
+    syncer: WireSyncer,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireSyncer {
+    #[serde(rename = "syncTargetUID")]
+    uid: String,
+}
+
+impl WireMeta {
+    /// When each field manager has last changed something.
+    fn written(&mut self) -> BTreeMap<String, u64> {
         let mut written = BTreeMap::new();
-        for entry in wire.metadata.managed_fields {
+        for entry in std::mem::take(&mut self.managed_fields) {
             if let Some(time) = entry.time.as_deref().and_then(seconds) {
                 let known = written.entry(entry.manager).or_insert(time);
                 *known = time.max(*known);
             }
         }
+        written
+    }
+}
+
+impl Config {
+    /// Reads it from the JSON of the whole object.
+    pub(super) fn parse(kind: ConfigKind, object: &[u8]) -> Result<Self, serde_json::Error> {
+        let mut wire: Wire<'_> = serde_json::from_slice(object)?;
+        let of_status: WireStatus = match wire.status {
+            Some(status) => serde_json::from_str(status.get()).unwrap_or_default(),
+            None => WireStatus::default(),
+        };
+        let written = wire.metadata.written();
         let of_any = of_status.last_syncer_heartbeat_time.as_deref().and_then(seconds);
         let of_edges = of_status
             .edges
@@ -108,18 +130,19 @@ impl Config {
         self.status.edges.iter().map(|edge| &*edge.uid)
     }
 
-    /// When the hub has last heard of an edge: by the hub's own clock where it has noted that, since the clock of a
-    /// board may be wrong.
-    fn seen(&self, uid: &str) -> Option<u64> {
+    /// When the hub has last heard of an edge, here or by the object that stands for it: by the hub's own clock where it
+    /// has noted that, since the clock of a board may be wrong.
+    fn seen(&self, uid: &str, edges: &Seen) -> Option<u64> {
         let managers = [manager_of(HEARTBEAT_FIELD_MANAGER, uid), status_manager(uid)];
-        let noted = managers.iter().filter_map(|manager| self.written.get(manager).copied());
+        let noted = managers.iter().filter_map(|manager| self.written.get(manager));
+        let noted = noted.chain(edges.get(uid)).copied();
         noted.max().or_else(|| self.heartbeats.get(uid).copied())
     }
 
     /// What it comes to, for one sync target or all.
     pub(super) fn judge(self, only: Option<&str>, judged: &Judged<'_>) -> OfConfig {
         let entry = |says: OfEdge| {
-            let seen = self.seen(&says.uid);
+            let seen = self.seen(&says.uid, judged.edges);
             let mut found = Followed::judge(says, self.generation, seen, judged.now, judged.stale_after);
             let hold = found.says.hold.as_ref();
             found.confirm = hold.and_then(|hold| judged.kubectl.confirm(self.kind, &self.name, &hold.message));
@@ -185,7 +208,11 @@ pub(super) struct Judged<'a> {
     pub(super) now: u64,
     pub(super) stale_after: Duration,
     pub(super) kubectl: &'a Kubectl,
+    pub(super) edges: &'a Seen,
 }
+
+/// When the hub has last noted that an edge wrote to the object that stands for it, in seconds since 1970, by UIDs.
+pub(super) type Seen = BTreeMap<String, u64>;
 
 fn seconds(text: &str) -> Option<u64> {
     // Fractions do not count.
@@ -193,27 +220,28 @@ fn seconds(text: &str) -> Option<u64> {
     since_1970_of(&format!("{}Z", whole.trim_end_matches('Z')))
 }
 
-/// All configs of the hub; what cannot be read is an error among the others.
-pub(super) async fn read(hub: &Rc<Cluster>, errors: &mut Vec<String>) -> Vec<Config> {
+/// All configs of the hub, and what it knows of its edges; what cannot be read is an error among the others.
+pub(super) async fn read(hub: &Rc<Cluster>, errors: &mut Vec<String>) -> (Vec<Config>, Seen) {
     let address = hub.standing().place.address.clone();
     let served = match discovery::discover(hub, &(GROUP.into(), VERSION.into())).await {
         Ok(served) => served,
         Err(error) => {
             errors.push(CannotAsk::new(hub, error).to_string());
-            return Vec::new();
+            return Default::default();
         }
     };
-    let kinds = ConfigKind::ALL.into_iter().filter(|kind| match &served {
-        Served::Resources(resources) => resources.get(kind.plural()).is_some(),
+    let has = |plural: &str| match &served {
+        Served::Resources(resources) => resources.get(plural).is_some(),
         Served::NotServed => false,
-    });
+    };
+    let kinds = ConfigKind::ALL.into_iter().filter(|kind| has(kind.plural()));
     let kinds: Vec<ConfigKind> = kinds.collect();
     if kinds.is_empty() {
         errors.push(format!(
             "hub {address}: {}: apply manifests/crds to the hub, bind the API, or name the hub's kubeconfig",
             ask::NO_CONFIGS
         ));
-        return Vec::new();
+        return Default::default();
     }
     let mut configs = Vec::new();
     for kind in kinds {
@@ -225,7 +253,30 @@ pub(super) async fn read(hub: &Rc<Cluster>, errors: &mut Vec<String>) -> Vec<Con
             ));
         }
     }
-    configs
+    let mut seen = Seen::new();
+    if has(edge::RESOURCE) {
+        // Whoever may not read them, such as a syncer, has what the configs say.
+        let _ = read_edges(hub, &mut seen).await;
+    }
+    (configs, seen)
+}
+
+/// Reads when each edge has last written to the object that stands for it.
+async fn read_edges(hub: &Rc<Cluster>, seen: &mut Seen) -> Result<(), Error> {
+    let mut listing = hub.list(ListRequest::of_all(edge::resource_type(), Content::Full));
+    while let Some(object) = listing.next().await? {
+        seen.extend(of_edge(&object));
+    }
+    Ok(())
+}
+
+/// Whose it is, and when the hub has noted the last write of its syncer.
+fn of_edge(object: &[u8]) -> Option<(String, u64)> {
+    let mut wire: Wire<'_> = serde_json::from_slice(object).ok()?;
+    let status: WireOfEdge = serde_json::from_str(wire.status?.get()).ok()?;
+    let mut written = wire.metadata.written();
+    written.retain(|manager, _| [HEARTBEAT_FIELD_MANAGER, STATUS_FIELD_MANAGER].contains(&&**manager));
+    Some((status.syncer.uid, *written.values().max()?))
 }
 
 /// Leaves those of this name. The error is for the case that there is none, and all were read.
@@ -272,6 +323,7 @@ mod tests {
             now: since_1970_of("2026-11-21T14:00:00Z").unwrap(),
             stale_after: Duration::from_secs(300),
             kubectl: &Kubectl::default(),
+            edges: &Seen::new(),
         };
         config.judge(only, &judged)
     }
@@ -309,6 +361,39 @@ mod tests {
         ] {
             assert_eq!(of(managers.clone(), heartbeat).as_deref(), expected, "{managers}");
         }
+    }
+
+    /// Its configs may have few heartbeats.
+    #[test]
+    fn what_an_edge_wrote_to_the_object_that_stands_for_it_counts_too() {
+        let manager = |name: &str, time: &str| json!({"manager": name, "operation": "Apply", "time": time});
+        let (by_us, by_others) = ("edge-syncer-heartbeat", "kubectl");
+        for (managers, status, expected) in [
+            (
+                json!([
+                    manager(by_us, "2026-11-21T13:59:00Z"),
+                    manager(by_others, "2026-11-21T13:59:30Z")
+                ]),
+                json!({"syncer": {"syncTargetUID": "u"}}),
+                Some(("u".to_owned(), since_1970_of("2026-11-21T13:59:00Z").unwrap())),
+            ),
+            (json!([]), json!({"syncer": {"syncTargetUID": "u"}}), None),
+            (json!([manager(by_us, "2026-11-21T13:59:00Z")]), json!("x"), None),
+        ] {
+            let object = json!({"metadata": {"name": "a", "managedFields": managers}, "status": status});
+            assert_eq!(of_edge(object.to_string().as_bytes()), expected, "{object}");
+        }
+        let (old, new) = ("2026-11-21T13:00:00Z", since_1970_of("2026-11-21T13:59:00Z").unwrap());
+        let found = config(&json!({
+            "metadata": {"name": "a", "managedFields": [manager("edge-syncer-heartbeat-u", old)]},
+            "status": {"edges": [{"syncTargetUID": "u"}]},
+        }));
+        assert_eq!(found.seen("u", &Seen::new()), since_1970_of(old));
+        assert_eq!(found.seen("u", &Seen::from([("u".to_owned(), new)])), Some(new));
+        assert_eq!(
+            found.seen("u", &Seen::from([("v".to_owned(), new)])),
+            since_1970_of(old)
+        );
     }
 
     #[test]

@@ -67,7 +67,7 @@ fn json(report: &Report) -> String {
 async fn find(settings: &Settings, options: &StatusOptions) -> Result<Report, Box<dyn StdError>> {
     let hub = Rc::new(sides::open(Side::Hub, settings)?);
     let mut errors = Vec::new();
-    let mut known = configs::read(&hub, &mut errors).await;
+    let (mut known, edges) = configs::read(&hub, &mut errors).await;
     let is_hub_known = errors.is_empty();
     let mut is_misspelt = false;
     if let Some(name) = &options.config
@@ -84,6 +84,7 @@ async fn find(settings: &Settings, options: &StatusOptions) -> Result<Report, Bo
         now,
         stale_after: options.stale_after,
         kubectl: &kubectl,
+        edges: &edges,
     };
     let only = options.sync_target.as_deref();
     let mut report = Report {

@@ -77,6 +77,23 @@ fn what_the_edge_says_of_itself_is_there_in_five_seconds_and_an_idle_hour_has_he
     assert!(of_configs.abs_diff(beats / 2) <= 1, "{of_configs} of {beats}");
 }
 
+/// Each write to a config is sent to all edges that follow it.
+#[test]
+fn a_config_that_other_edges_follow_too_gets_few_heartbeats_where_the_edge_has_its_object() {
+    let mut bench = kept();
+    let mut config = shop(&["configmaps"]);
+    config["status"] = json!({"edges": [{"syncTargetUID": "other"}]});
+    bench.config_says(&config);
+    bench.pass(MINUTE);
+    bench.log.clear();
+    let beats = bench.world.edge_beats;
+    bench.pass(60 * MINUTE);
+    let beats = bench.world.edge_beats - beats;
+    assert!((54..=67).contains(&beats), "{beats}");
+    let of_configs = bench.count("heartbeat on 1");
+    assert!(of_configs.abs_diff(beats / 10) <= 1, "{of_configs} of {beats}");
+}
+
 #[test]
 fn an_object_that_two_configs_select_counts_once() {
     let mut bench = kept();
