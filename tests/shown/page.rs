@@ -93,8 +93,7 @@ async fn twenty_failures_with_all_their_words_take_a_few_kilobytes() {
     let address = address_of(&mut syncer).await;
     let page = shows(address, &["23 failing", "and 3 more"]).await;
     assert_eq!(page.matches("ObjectRejected since ").count(), 20, "{page}");
-    println!("{} bytes", page.len());
-    assert!(page.len() < 12 << 10, "{} bytes", page.len());
+    assert!(page.len() < 10 << 10, "{} bytes", page.len());
 }
 
 /// From now on Deployments of the namespace `shop` may have three replicas.
