@@ -53,7 +53,7 @@ struct Planned<'a> {
 }
 
 impl Model {
-    /// Those of each config. Before all lists are complete there are none but those that the hub has already been told of.
+    /// Those of each config. Before all lists are complete there are none but those that the hub has already.
     pub(super) fn unmatched(&self, is_complete: bool) -> BTreeMap<Rc<str>, Unmatched> {
         let mut planned = Planned::of(self.types.values());
         let mut all = BTreeMap::<Rc<str>, Unmatched>::new();
@@ -90,7 +90,7 @@ impl Model {
         all
     }
 
-    /// Since when the hub has been told of a problem by this edge; `None` if it has not.
+    /// Since when the hub has a problem from this edge; `None` if it has not.
     pub(super) fn is_said(&self, config: &str, problem: &FieldProblem) -> Option<&str> {
         let of = |kind: &ConfigKind| {
             let name = config.strip_prefix(kind.kind())?.strip_prefix("//")?;
@@ -229,7 +229,7 @@ impl<'a> Planned<'a> {
     }
 }
 
-/// True if what entries name of a type is told by the names that its objects have. Namespaces that the hub lacks have lines
+/// True if what entries name of a type shows in the names that its objects have. Namespaces that the hub lacks have lines
 /// of their own.
 fn can_tell(state: &TypeState) -> bool {
     let plan = &state.plan;

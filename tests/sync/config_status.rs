@@ -204,7 +204,7 @@ async fn an_entry_that_selects_nothing_says_so_and_since_when_until_something_ma
     );
 
     // Not with heartbeats, and not after a restart.
-    let heartbeats = |config: &Value| config["status"]["edges"][0]["lastHeartbeatTime"].clone();
+    let heartbeats = |config: &Value| config["status"]["lastSyncerHeartbeatTime"].clone();
     let later = becomes(&hub, ONE, "has another heartbeat", |now| {
         heartbeats(now) != heartbeats(&config)
     })

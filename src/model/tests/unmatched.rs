@@ -143,7 +143,7 @@ fn what_another_line_is_about_is_not_said_to_select_nothing() {
 }
 
 #[test]
-fn nothing_is_said_to_select_nothing_before_all_lists_are_complete_but_what_the_hub_was_told_stays() {
+fn nothing_is_said_to_select_nothing_before_all_lists_are_complete_but_what_the_hub_has_stays() {
     let mut bench = Bench::new().with_spec(&named(&["a"]));
     assert_eq!(bench.of_config(false).problems, []);
     bench.pass(10 * SECOND);
