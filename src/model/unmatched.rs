@@ -37,6 +37,13 @@ enum Found {
     NothingWithin,
 }
 
+/// Where an entry seeks objects, and of which names.
+struct Sought<'a> {
+    /// The namespaces, an empty one for what is cluster-scoped; absent for all.
+    within: Option<Vec<&'a str>>,
+    names: &'a Names,
+}
+
 /// The objects of one type that the side of the origins has.
 #[derive(Default)]
 struct Present<'a> {
@@ -113,50 +120,30 @@ impl Model {
         let Some(state) = planned.types.get(&key).copied().filter(|state| can_tell(state)) else {
             return Found::Something;
         };
-        let is_there = |namespace: &str, name: &str| self.may_be_there(state, &ObjectName::new(namespace, name));
-        let namespaced = state.plan.at_edge.namespaced;
-        let named = |is_any: bool| if is_any { Found::Something } else { Found::NoName };
-        let within = |is_any: bool| if is_any { Found::Something } else { Found::NothingWithin };
-        match &entry.objects {
-            Objects::In(namespace, Names::These(names)) => {
-                let namespace = namespace.as_deref().unwrap_or_default();
-                named(names.iter().any(|name| is_there(namespace, name)))
+        let Some(Sought { within, names }) = Sought::of(&entry.objects, state.plan.at_edge.namespaced) else {
+            return Found::Something;
+        };
+        let is_any = match (names, &within) {
+            (Names::These(names), Some(within)) => {
+                let mut all = within
+                    .iter()
+                    .flat_map(|of| names.iter().map(move |name| ObjectName::new(of, name)));
+                all.any(|name| self.may_be_there(state, &name))
             }
-            Objects::Ref {
-                namespace,
-                names: Names::These(names),
-            } if namespace != "*" || !namespaced => {
-                let namespace = if namespaced { namespace } else { "" };
-                named(names.iter().any(|name| is_there(namespace, name)))
-            }
-            Objects::Ref {
-                names: Names::These(names),
-                ..
-            } => {
+            (Names::These(names), None) => {
                 let present = planned.present(key, state);
-                named(names.iter().any(|name| present.names.contains(&**name)))
+                names.iter().any(|name| present.names.contains(&**name))
             }
-            Objects::Ref { namespace, .. } if direction == Direction::Up && namespaced && namespace != "*" => {
-                within(planned.present(key, state).namespaces.contains(&**namespace))
+            (Names::All, Some(within)) if direction == Direction::Up && *within != [""] => {
+                let present = planned.present(key, state);
+                within.iter().any(|of| present.namespaces.contains(of))
             }
-            Objects::Anywhere { namespaces, names, .. } => match (&**names, namespaces) {
-                (Names::These(names), Some(namespaces)) if namespaced => {
-                    let mut all = namespaces
-                        .iter()
-                        .flat_map(|of| names.iter().map(move |name| (of, name)));
-                    named(all.any(|(of, name)| is_there(of, name)))
-                }
-                (Names::These(names), _) => {
-                    let present = planned.present(key, state);
-                    named(names.iter().any(|name| present.names.contains(&**name)))
-                }
-                (Names::All, Some(namespaces)) if namespaced => {
-                    let present = planned.present(key, state);
-                    within(namespaces.iter().any(|of| present.namespaces.contains(&**of)))
-                }
-                (Names::All, _) => Found::Something,
-            },
-            Objects::In(..) | Objects::Within { .. } | Objects::Implied(_) | Objects::Ref { .. } => Found::Something,
+            (Names::All, _) => true,
+        };
+        match names {
+            _ if is_any => Found::Something,
+            Names::These(_) => Found::NoName,
+            Names::All => Found::NothingWithin,
         }
     }
 
@@ -175,6 +162,23 @@ impl Found {
             (_, Self::Something) => other,
             _ => self,
         }
+    }
+}
+
+impl<'a> Sought<'a> {
+    /// Nothing where an entry names all that is in namespaces of the hub: those that are not there have lines of their own.
+    fn of(objects: &'a Objects, namespaced: bool) -> Option<Self> {
+        let (within, names) = match objects {
+            Objects::In(namespace, names) => (Some(vec![namespace.as_deref().unwrap_or_default()]), names),
+            Objects::Ref { namespace, names } => (Some(vec![&**namespace]).filter(|_| namespace != "*"), names),
+            Objects::Anywhere { namespaces, names, .. } => {
+                let within = namespaces.as_ref().map(|all| all.iter().map(|it| &**it).collect());
+                (within, &**names)
+            }
+            Objects::Within { .. } | Objects::Implied(_) => return None,
+        };
+        let within = if namespaced { within } else { Some(vec![""]) };
+        Some(Self { within, names })
     }
 }
 
@@ -271,20 +275,15 @@ fn namespaces_of(entry: &Entry) -> &'static str {
 
 fn no_name(entry: &Entry) -> String {
     let side = entry.direction.origin();
-    let (within, names) = match &entry.objects {
-        Objects::In(namespace, names) => (namespace.iter().map(|it| &**it).collect(), names),
-        Objects::Ref { namespace, names } => (vec![&**namespace], names),
-        Objects::Anywhere { namespaces, names, .. } => {
-            let all = namespaces.iter().flat_map(|all| all.iter());
-            (all.map(|it| &**it).collect(), &**names)
-        }
-        Objects::Within { .. } | Objects::Implied(_) => (Vec::new(), &Names::All),
+    let Some(Sought {
+        within,
+        names: Names::These(names),
+    }) = Sought::of(&entry.objects, true)
+    else {
+        return String::new();
     };
-    let names = match names {
-        Names::These(names) => few(names.iter().map(|it| &**it)),
-        Names::All => String::new(),
-    };
-    let within = few(within.into_iter().filter(|it| !it.is_empty() && *it != "*"));
+    let names = few(names.iter().map(|it| &**it));
+    let within = few(within.into_iter().flatten().filter(|it| !it.is_empty()));
     let within = if within.is_empty() {
         within
     } else {
@@ -294,15 +293,10 @@ fn no_name(entry: &Entry) -> String {
 }
 
 fn nothing_within(entry: &Entry) -> String {
-    let all = match &entry.objects {
-        Objects::Ref { namespace, .. } => few(std::iter::once(&**namespace)),
-        Objects::Anywhere {
-            namespaces: Some(all), ..
-        } => few(all.iter().map(|it| &**it)),
-        _ => String::new(),
-    };
     let side = entry.direction.origin();
-    format!("selects nothing so far: the {side} has no such object in {all}")
+    let within = Sought::of(&entry.objects, true).and_then(|sought| sought.within);
+    let within = few(within.into_iter().flatten());
+    format!("selects nothing so far: the {side} has no such object in {within}")
 }
 
 /// The first of these words, and how many more there are.
