@@ -11,3 +11,5 @@ mod bundle;
 mod canary;
 #[path = "shown/page.rs"]
 mod page;
+#[path = "shown/picture.rs"]
+mod picture;

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+pub use super::field_problem::FieldProblem;
+
 /// How many failures and problems an entry names.
 pub const NAMED: usize = 10;
 /// The most entries that are read: no API server stores more.
@@ -82,6 +84,9 @@ pub struct OfEdge {
     /// How many there are in all.
     #[serde(skip_serializing_if = "is_zero")]
     pub problem_count: usize,
+    /// Entries of all that is in some namespaces of the edge, where nothing is; [`NAMED`] at most. They are followed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unmatched: Vec<FieldProblem>,
     /// Why deletes are held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
@@ -99,15 +104,6 @@ pub struct Failure {
     /// The reason of its line in the log.
     pub reason: String,
     /// The server's words.
-    pub message: String,
-}
-
-/// A part of a config that cannot be followed.
-#[derive(Clone, Debug, Default, Serialize, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FieldProblem {
-    /// Where: `spec.upsync[0].resources[1]`.
-    pub field: String,
-    /// What is wrong, and what may be meant.
     pub message: String,
 }
 
@@ -192,9 +188,15 @@ impl Status {
         }
     }
 
-    /// What the status is with this entry of ours, beside those of others. A condition that is as it was keeps its time.
+    /// What the status is with this entry of ours, beside those of others. A condition or problem that is as it was keeps
+    /// its time.
     #[must_use]
-    pub fn with(&self, ours: OfEdge, now: &str) -> Self {
+    pub fn with(&self, mut ours: OfEdge, now: &str) -> Self {
+        let known = self.edges.iter().find(|edge| edge.uid == ours.uid);
+        for problem in ours.problems.iter_mut().chain(&mut ours.unmatched) {
+            let since = known.and_then(|known| known.since(problem)).unwrap_or(now);
+            problem.since = since.to_owned();
+        }
         let mut edges = self.edges.clone();
         edges.retain(|edge| edge.uid != ours.uid);
         edges.push(ours);
@@ -334,7 +336,7 @@ pub(super) type Said = (&'static str, String);
 fn config_valid(edges: &[OfEdge]) -> (bool, Said) {
     let mut problems: Vec<String> = Vec::new();
     for edge in edges {
-        for FieldProblem { field, message } in &edge.problems {
+        for FieldProblem { field, message, .. } in &edge.problems {
             let said = format!("{field}: {message}");
             // Edges of one kind say the same.
             if !problems.contains(&said) {
@@ -359,6 +361,10 @@ fn synced(edges: &[OfEdge]) -> (bool, Said) {
     let sum = match selected {
         0 => "no object is selected".to_owned(),
         _ => format!("{synced} of {selected} objects are synced"),
+    };
+    let sum = match first_unmatched(edges) {
+        Some(unmatched) => format!("{sum}; {unmatched}"),
+        None => sum,
     };
     let failures = edges
         .iter()
@@ -389,6 +395,7 @@ fn synced(edges: &[OfEdge]) -> (bool, Said) {
     (true, (ALL_SYNCED, sum))
 }
 
+<<<<<<< HEAD
 /// Ends a message that is too long where a sentence ends, so that a token in it is a whole one.
 fn cut_at_a_sentence(message: &mut String) {
     if message.len() <= MOST_BYTES_OF_HOLD {
@@ -404,6 +411,14 @@ fn cut_at_a_sentence(message: &mut String) {
 /// How many bytes it has as the hub gets it.
 fn length(of: &impl Serialize) -> usize {
     serde_json::to_string(of).map_or(0, |text| text.len())
+=======
+/// The first entry that selects nothing where it may.
+fn first_unmatched(edges: &[OfEdge]) -> Option<String> {
+    let (edge, FieldProblem { field, message, .. }) =
+        edges.iter().find_map(|edge| Some((edge, edge.unmatched.first()?)))?;
+    let at = if edges.len() > 1 { edge.called() } else { String::new() };
+    Some(format!("{at}{field}: {message}"))
+>>>>>>> h-words
 }
 
 fn deletes_held(edges: &[OfEdge]) -> (bool, Said) {
@@ -435,6 +450,7 @@ impl OfEdge {
         let problem = |of: &Value| FieldProblem {
             field: text(of, "field"),
             message: text(of, "message"),
+            since: text(of, "since"),
         };
         let hold = of["hold"].as_object().map(|_| Hold {
             reason: text(&of["hold"], "reason"),
@@ -453,6 +469,7 @@ impl OfEdge {
             failures: items(&of["failures"]).map(failure).collect(),
             problems: items(&of["problems"]).map(problem).collect(),
             problem_count: count(of, "problemCount"),
+            unmatched: items(&of["unmatched"]).map(problem).collect(),
             hold,
         }
     }
@@ -463,6 +480,7 @@ impl OfEdge {
         if let Some(hold) = &mut self.hold {
             cut_at_a_sentence(&mut hold.message);
         }
+<<<<<<< HEAD
         while length(&self) > MOST_BYTES {
             let has_lost = if length(&self.failures) >= length(&self.problems) {
                 self.failures.pop().is_some()
@@ -471,6 +489,21 @@ impl OfEdge {
             };
             if !has_lost {
                 break;
+=======
+        let of_hold = self.hold.as_ref().map_or(0, |hold| hold.message.len());
+        let bytes = |failure: &Failure| failure.object.len() + failure.message.len() + 100;
+        loop {
+            let failures: usize = self.failures.iter().map(bytes).sum();
+            let problems = self.problems.iter().chain(&self.unmatched);
+            let problems: usize = problems.map(FieldProblem::bytes).sum();
+            if of_hold + failures + problems <= MOST_BYTES {
+                return self;
+            }
+            if failures >= problems {
+                self.failures.pop();
+            } else if self.unmatched.pop().is_none() {
+                self.problems.pop();
+>>>>>>> h-words
             }
         }
         self
@@ -479,12 +512,18 @@ impl OfEdge {
     /// Adds the problems of a config to those of all.
     pub fn add_problems(&mut self, config: &str, of_config: &Self) {
         self.problem_count += of_config.problem_count;
-        let left = NAMED - self.problems.len();
-        let problems = of_config.problems.iter().take(left);
-        self.problems.extend(problems.map(|problem| FieldProblem {
-            field: format!("{config}: {}", problem.field),
-            message: problem.message.clone(),
-        }));
+        for (all, of_config) in [
+            (&mut self.problems, &of_config.problems),
+            (&mut self.unmatched, &of_config.unmatched),
+        ] {
+            let left = NAMED - all.len();
+            all.extend(of_config.iter().take(left).map(|problem| problem.of(config)));
+        }
+    }
+
+    /// Since when it has said this of an entry; `None` if it does not.
+    pub fn since(&self, problem: &FieldProblem) -> Option<&str> {
+        problem.since_in(self.problems.iter().chain(&self.unmatched))
     }
 
     /// How a message that speaks of several edges begins.
