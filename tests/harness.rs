@@ -12,6 +12,8 @@ mod objects;
 mod processes;
 #[path = "harness/servers.rs"]
 mod servers;
+#[path = "harness/tables.rs"]
+mod tables;
 #[path = "harness/waiting.rs"]
 mod waiting;
 

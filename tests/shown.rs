@@ -9,6 +9,8 @@ mod bench;
 mod bundle;
 #[path = "shown/canary.rs"]
 mod canary;
+#[path = "shown/canary_ways.rs"]
+mod canary_ways;
 #[path = "shown/page.rs"]
 mod page;
 #[path = "shown/picture.rs"]

@@ -11,7 +11,11 @@ mod bench;
 mod compared;
 #[path = "status/hub.rs"]
 mod hub;
+#[path = "status/largest.rs"]
+mod largest;
 #[path = "status/memory.rs"]
 mod memory;
+#[path = "status/screen.rs"]
+mod screen;
 #[path = "status/unknown.rs"]
 mod unknown;

@@ -9,18 +9,20 @@ use crate::side::Side;
 
 /// What was asked for.
 pub(super) struct Wanted {
-    /// Only this one.
+    /// Only this one, by its name at either side.
     object: Option<[String; 3]>,
-    /// Only what this plan, that of one config, selects.
-    plan: Option<Plan>,
+    /// What is selected: by one config, if only that is wanted.
+    plan: Plan,
+    is_of_config: bool,
 }
 
 impl Wanted {
-    /// What these options ask for; `plan` is that of the config that they name.
+    /// What these options ask for; `plan` is that of the config that they name, or of all.
     pub(super) fn new(options: &DiffOptions, plan: Plan) -> Self {
         Self {
             object: options.object.clone(),
-            plan: options.config.as_ref().map(|_| plan),
+            plan,
+            is_of_config: options.config.is_some(),
         }
     }
 
@@ -28,10 +30,51 @@ impl Wanted {
         let Some([kind, namespace, name]) = parts(&would.object) else {
             return true;
         };
-        let is_it = |wanted: &[String; 3]| {
-            kind.eq_ignore_ascii_case(&wanted[0]) && [namespace, name] == [&*wanted[1], &*wanted[2]]
+        let name = ObjectName::new(namespace, name);
+        let is_it = |wanted| self.is_called((would, kind, &name), wanted);
+        self.object.as_ref().is_none_or(is_it) && (!self.is_of_config || self.selects(would, kind, &name))
+    }
+
+    /// True if that is what an object is called, at the side where it would be changed or at the other one.
+    fn is_called(&self, (would, kind, name): (&Would, &str, &ObjectName), wanted: &[String; 3]) -> bool {
+        let is_so = |kind: &str, name: &ObjectName| {
+            kind.eq_ignore_ascii_case(&wanted[0]) && [name.namespace(), &*name.name] == [&*wanted[1], &*wanted[2]]
         };
-        self.object.as_ref().is_none_or(is_it) && self.plan.as_ref().is_none_or(|plan| selects(plan, would))
+        let is_so_elsewhere = |plan: &TypePlan| {
+            let (kind, other) = match would.side {
+                Side::Hub => (&plan.at_edge.kind, plan.naming.at_edge(name)),
+                Side::Edge => (&plan.at_hub.kind, plan.naming.at_hub(name)),
+            };
+            other.is_some_and(|name| is_so(kind, &name))
+        };
+        is_so(kind, name) || self.types(would, kind).any(is_so_elsewhere)
+    }
+
+    /// The types that an object may be of.
+    fn types<'a>(&'a self, would: &Would, kind: &str) -> impl Iterator<Item = &'a TypePlan> {
+        let version = would.now.as_ref().or(would.before.as_ref());
+        let version = version
+            .and_then(|object| object["apiVersion"].as_str())
+            .unwrap_or_default();
+        let group = version.split_once('/').map_or("", |(group, _)| group);
+        self.plan.types.values().filter(move |plan| {
+            let resource = match would.side {
+                Side::Hub => &plan.at_hub,
+                Side::Edge => &plan.at_edge,
+            };
+            *resource.kind == *kind && *resource.group == *group
+        })
+    }
+
+    fn selects(&self, would: &Would, kind: &str, name: &ObjectName) -> bool {
+        // It is made for what is upsynced, and no config names it.
+        if would.side == Side::Hub && kind == "Namespace" {
+            return true;
+        }
+        self.types(would, kind).any(|plan| {
+            let at_edge = at_edge(plan, would.side, name);
+            at_edge.is_some_and(|name| plan.selector.selects(&name) != Selection::None)
+        })
     }
 }
 
@@ -40,31 +83,6 @@ fn parts(object: &str) -> Option<[&str; 3]> {
     let (kind, rest) = object.split_once('/')?;
     let (namespace, name) = rest.split_once('/')?;
     Some([kind, namespace, name])
-}
-
-fn selects(plan: &Plan, would: &Would) -> bool {
-    let Some([kind, namespace, name]) = parts(&would.object) else {
-        return true;
-    };
-    // It is made for what is upsynced, and no config names it.
-    if would.side == Side::Hub && kind == "Namespace" {
-        return true;
-    }
-    let version = would.now.as_ref().or(would.before.as_ref());
-    let version = version
-        .and_then(|object| object["apiVersion"].as_str())
-        .unwrap_or_default();
-    let group = version.split_once('/').map_or("", |(group, _)| group);
-    let name = ObjectName::new(namespace, name);
-    plan.types.values().any(|plan| {
-        let resource = match would.side {
-            Side::Hub => &plan.at_hub,
-            Side::Edge => &plan.at_edge,
-        };
-        let is_of_type = *resource.kind == *kind && *resource.group == *group;
-        let at_edge = is_of_type.then(|| at_edge(plan, would.side, &name)).flatten();
-        at_edge.is_some_and(|name| plan.selector.selects(&name) != Selection::None)
-    })
 }
 
 /// The name at the edge of what has this name at a side.

@@ -259,3 +259,26 @@ fn keep(failures: &mut Vec<Failure>, failure: Failure) {
         failures.truncate(NAMED);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_failures_are_kept_and_those_are_the_oldest_in_whatever_order_they_come() {
+        let since = |minute: usize| Failure {
+            since: format!("2026-01-01T00:{minute:02}:00Z"),
+            object: format!("ConfigMap/shop/c{}", 99 - minute),
+            ..Failure::default()
+        };
+        let oldest: Vec<Failure> = (0..NAMED).map(since).collect();
+        for step in [1, 5, 7, 11] {
+            let mut kept = Vec::new();
+            for index in 0..12 {
+                keep(&mut kept, since(index * step % 12));
+                assert!(kept.len() <= NAMED && kept.is_sorted(), "{step}: {kept:?}");
+            }
+            assert_eq!(kept, oldest, "{step}");
+        }
+    }
+}

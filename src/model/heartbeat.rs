@@ -337,7 +337,7 @@ impl Model {
         {
             return;
         }
-        let are_complete = self.has_read_all() && !self.selecting.changed;
+        let are_complete = self.knows_all() && !self.selecting.changed;
         if self.statuses.waits_for_lists(are_complete, self.now) {
             self.timers.set(Timer::ConfigStatus, self.now + SOON);
             return;

@@ -68,9 +68,11 @@ impl Record {
         self.saved = Some(types);
     }
 
-    /// True once it has all types that it should have. What it lacks is not synced yet.
+    /// True once it has all types that it should have, or the edge refuses to keep one. What it lacks is not synced yet.
     pub(super) fn is_up_to_date(&self) -> bool {
-        self.saved.as_ref() == Some(&self.wanted)
+        self.saved
+            .as_ref()
+            .is_some_and(|saved| self.refused || *saved == self.wanted)
     }
 
     /// The types of which there may be copies; absent until it was read.

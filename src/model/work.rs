@@ -105,8 +105,9 @@ impl Model {
             .extend(news.map(|news| Effect::Request(Request::Tried(news))));
     }
 
-    /// True once all that configs select has been read, and nothing is planned.
-    fn knows_all(&self) -> bool {
+    /// True once all that configs select has been read, and nothing is planned. A type that waits until the record names it
+    /// is not among those that are read.
+    pub(super) fn knows_all(&self) -> bool {
         !self.timers.is_set(Timer::Plan) && self.record.is_up_to_date() && self.has_read_all()
     }
 

@@ -67,5 +67,6 @@ async fn it_is_the_loop_of_run_with_a_line_for_each_action_and_changes_nothing()
     let counts = ["same", "changed", "deleted", "created", "later"].map(|name| lines(&log, &named(name)));
     assert_eq!(counts, [0, 1, 1, 2, 1], "{log}");
     syncer.terminate().await;
-    only_dry_runs_since(&stage, since);
+    let tried = only_dry_runs_since(&stage, since);
+    assert!(tried >= 3, "each change was tried: {tried} dry runs");
 }

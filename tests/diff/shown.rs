@@ -6,8 +6,10 @@ use serde_json::json;
 
 use crate::bench::{Versions, diff, mark, only_dry_runs_since, versions};
 use crate::support::eventually;
-use crate::support::objects::{config_map, namespace, syncer_config};
-use crate::support::stage::{Stage, all_of, cluster_objects, config_maps, numbered, own_group, select, stage, stock};
+use crate::support::objects::{config_map, edge_sync_config, namespace, syncer_config};
+use crate::support::stage::{
+    Stage, all_of, cluster_objects, config_maps, largest, numbered, own_group, select, stage, stock,
+};
 use crate::support::statuses::deployment;
 use crate::support::story::{
     SOON, arrives, copy_equals, crd, custom_object, drop_crds, edit, gone, install_crd, upsync_all,
@@ -393,4 +395,20 @@ async fn what_waits_for_a_definition_that_would_only_arrive_is_not_shown_but_sai
         "{}",
         found.err
     );
+}
+
+#[tokio::test]
+async fn what_the_largest_config_selects_is_shown_in_whole_and_by_object() {
+    let stage = stage().await;
+    let Stage { shop, hub, edge, .. } = &stage;
+    edge.create(&namespace(shop)).await;
+    stock(hub, shop, &["h2", "e5000"], &json!({"k": "v"})).await;
+    hub.create(&edge_sync_config("large", largest(shop))).await;
+    // By the names at the edge, of which one is another than at the hub.
+    let created = ["c2", "e5000"].map(|name| format!("edge: ConfigMap/{shop}/{name} would be created"));
+    diff(&stage, &[]).await.shows(&heads(&created));
+    for name in ["h2", "c2"] {
+        let one = format!("--object=ConfigMap/{shop}/{name}");
+        diff(&stage, &[&one]).await.shows(&heads(&created[..1]));
+    }
 }

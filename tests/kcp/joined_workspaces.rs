@@ -12,6 +12,7 @@ use crate::support::process::Folder;
 use crate::support::stage::{CONFIG_API, Stage, own_group, stage};
 use crate::support::statuses::{returns, set_status};
 use crate::support::story::{SOON, arrives, becomes, config_map_entry, copy_equals, crd, custom_object, install_crd};
+use crate::support::tables::{OF_CONFIGS, OF_EDGES, cells, tables};
 use crate::support::{Objects, PairLease, eventually, unique_suffix};
 
 /// A workspace with the types of configs from `manifests/kcp`, once they are served there.
@@ -76,6 +77,19 @@ async fn syncs(pair: &PairLease, edge: &Objects, hub: &Workspace, shop: &str, fl
         "has a heartbeat",
         |config| config["status"]["lastSyncerHeartbeatTime"].is_string(),
     )
+    .await;
+    // As at any other hub, kubectl prints how each is: the namespace is not selected, the two objects are synced.
+    eventually("kubectl prints what is synced", SOON, async || {
+        let types = "syncerconfigs,edgesyncconfigs,edges";
+        let printed = kubectl_at(&hub.kubeconfig, &["get", types]).await.done().stdout;
+        let tables = tables(&printed);
+        let columns = [OF_CONFIGS, OF_CONFIGS, OF_EDGES];
+        let has_columns = tables.iter().zip(columns).all(|(table, columns)| table[0] == columns);
+        let of_config = ["syncerconfig.edge.kubestellar.io/the-one", "True", "2/2", "0", "0"];
+        let is_synced =
+            tables.len() == 3 && cells(&tables[0], of_config[0]).is_some_and(|cells| cells[..5] == of_config);
+        if has_columns && is_synced { Ok(()) } else { Err(printed) }
+    })
     .await;
     let (status, _) = syncer.terminate().await;
     assert_eq!(status.code(), Some(0));

@@ -8,9 +8,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::bench::{RENEWED, Site, count, everything};
-use crate::support::eventually;
+use crate::support::objects::config_map;
 use crate::support::story::{SOON, copy_equals, edit};
 use crate::support::tokens::now;
+use crate::support::{SYNCER, eventually};
 
 #[tokio::test]
 async fn a_token_is_renewed_in_the_kubeconfig_itself() {
@@ -81,6 +82,48 @@ async fn a_renewed_token_survives_a_restart_beside_a_kubeconfig_that_cannot_be_w
     site.beats().await;
     let end = expiry(&mut syncer).await;
     assert!((ends - 2..ends + 60).contains(&end), "{end} is not {ends}");
+}
+
+#[tokio::test]
+async fn a_dry_run_asks_for_no_token_and_one_that_is_none_does_at_once() {
+    let site = Site::register(everything()).await;
+    // Most of its life is over, so that it is due.
+    let first = site.account.token(-4000, 600);
+    let file = site.write("hub", &first);
+    let in_file = format!("--credentials-file={}", file.display());
+    let in_secret = site.put_into_secret(&first).await;
+    let secret = async || site.edge.get("v1", "secrets", &site.shop, "site").await;
+    let before = secret().await;
+    let tokens_asked_for = |mark| {
+        let asks = format!("/serviceaccounts/{}/token", site.account.name);
+        let mut requests = site.pair.hub.requests_since(SYNCER, mark);
+        requests.retain(|request| request.uri.contains(&site.account.namespace) && request.uri.contains(&asks));
+        requests
+    };
+    for (name, flag) in [("file", &in_file), ("secret", &in_secret)] {
+        let mark = site.pair.hub.audit_mark();
+        let mut syncer = site.syncer(&file, &[flag, "--dry-run"]);
+        syncer.wait_for_log("reason=DryRunComplete", SOON).await;
+        // It goes on.
+        let later = config_map(&site.shop, &format!("{name}-later"), json!({}));
+        site.hub.create(&later).await;
+        syncer
+            .wait_for_log(&format!("object=ConfigMap/{}/{name}-later", site.shop), SOON)
+            .await;
+        syncer.terminate().await;
+        assert_eq!(tokens_asked_for(mark).len(), 0, "{flag}: {:?}", tokens_asked_for(mark));
+        assert_eq!(count(&syncer, RENEWED), 0, "{}", syncer.log());
+        assert_eq!(fs::read_to_string(&file).ok(), Some(site.kubeconfig(&first)), "{flag}");
+        assert_eq!(secret().await, before, "{flag}");
+    }
+    let mark = site.pair.hub.audit_mark();
+    let mut syncer = site.syncer(&file, &[&in_file]);
+    syncer.wait_for_log(RENEWED, SOON).await;
+    eventually("it was asked for", SOON, async || match tokens_asked_for(mark).len() {
+        1 => Ok(()),
+        count => Err(count),
+    })
+    .await;
 }
 
 /// What the metrics say of the end of the hub's credentials.

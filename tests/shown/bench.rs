@@ -52,9 +52,9 @@ pub(crate) async fn command(name: &str, sides: [&Path; 2], more: &[&str], env: &
     Printed::of(&output)
 }
 
-/// A webhook that denies Secrets and `ConfigMap`s of a namespace called `denied...`, with these words before all that
-/// it can quote of them.
-pub(crate) async fn quoting_webhook(edge: &Objects, shop: &str, words: &'static str) {
+/// A webhook that denies Secrets and `ConfigMap`s of a namespace called `denied...`, and the deletes of those called
+/// `kept...`, with these words before all that it can quote of them.
+pub(crate) async fn quoting_webhook(at: &Objects, shop: &str, words: &'static str) {
     let ca = Authority::new("webhooks");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
     let port = listener.local_addr().expect("it is bound").port();
@@ -71,16 +71,17 @@ pub(crate) async fn quoting_webhook(edge: &Objects, shop: &str, words: &'static 
             });
         }
     });
-    edge.create(&json!({
+    at.create(&json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
         "metadata": {"name": shop},
         "webhooks": [{
             "name": "quoting.example.org",
             "clientConfig": {"url": format!("https://127.0.0.1:{port}"), "caBundle": base64(&ca.certificate)},
-            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE", "DELETE"],
                 "resources": ["secrets", "configmaps"]}],
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": shop}},
-            "failurePolicy": "Fail", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            // What is left when the test has ended can be deleted.
+            "failurePolicy": "Ignore", "sideEffects": "None", "admissionReviewVersions": ["v1"],
         }],
     }))
     .await;
@@ -95,19 +96,21 @@ async fn judge(request: Request<Incoming>, words: &str) -> Result<Response<Full<
         .to_bytes();
     let review: Value = serde_json::from_slice(&body).expect("it is an AdmissionReview");
     let request = &review["request"];
-    let is_denied = request["name"].as_str().is_some_and(|name| name.starts_with("denied"));
+    let is_delete = request["operation"] == "DELETE";
+    let (begin, object) = if is_delete {
+        ("kept", "oldObject")
+    } else {
+        ("denied", "object")
+    };
+    let object = &request[object];
+    let is_denied = request["name"].as_str().is_some_and(|name| name.starts_with(begin));
     let mut quoted = String::new();
-    for value in request["object"]["data"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(_, value)| value)
-    {
+    for value in object["data"].as_object().into_iter().flatten().map(|(_, value)| value) {
         let text = value.as_str().unwrap_or_default();
         let plain = decoded(text);
         quoted.extend([" ", text, " ", &plain, &format!(" {plain:?}")]);
     }
-    let object = request["object"].to_string();
+    let object = object.to_string();
     let answer = json!({
         "apiVersion": review["apiVersion"], "kind": "AdmissionReview",
         "response": {"uid": request["uid"], "allowed": !is_denied,

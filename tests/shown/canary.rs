@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::bench::{ANYWHERE, address_of, ask, command, quoting_webhook};
@@ -15,17 +16,17 @@ use crate::support::story::{SOON, arrives};
 use crate::support::{Credential, KubeconfigParts, Syncer, eventually, unique_suffix};
 
 /// What all planted secrets have in them: it is nowhere else.
-const CANARY: &str = "kAn4rienVogel";
+pub(crate) const CANARY: &str = "kAn4rienVogel";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-const TRACE: [(&str, &str); 2] = [("EDGE_SYNCER_LOG", "trace"), ("RUST_LOG", "trace")];
+pub(crate) const TRACE: [(&str, &str); 2] = [("EDGE_SYNCER_LOG", "trace"), ("RUST_LOG", "trace")];
 
 /// A secret of its own.
-fn secret(what: &str) -> String {
+pub(crate) fn secret(what: &str) -> String {
     format!("{CANARY}-{what}-{}", unique_suffix())
 }
 
 /// Checks that a text shows nothing of what was planted, neither as it is, nor in base64, whatever stands before it.
-fn shows_none(what: &str, text: &str) {
+pub(crate) fn shows_none(what: &str, text: &str) {
     let forms = (0..3).map(|before| {
         let coded = base64([&[b'x'; 2][..before], CANARY.as_bytes()].concat());
         // The first and the last digits have bits of what stands beside it.
@@ -38,7 +39,7 @@ fn shows_none(what: &str, text: &str) {
 }
 
 /// A Secret with values in all places, as kubectl applies it.
-fn planted(shop: &str, name: &str) -> Value {
+pub(crate) fn planted(shop: &str, name: &str) -> Value {
     let last = json!({"stringData": {"a": secret("last")}, "data": {"b": base64(secret("last"))}});
     json!({
         "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
@@ -81,7 +82,7 @@ fn kubeconfig(folder: &Folder, name: &str, (server, proxy): (&str, &str), user: 
 }
 
 /// Everything in the configs and the Events of both sides, and what a running syncer serves.
-async fn all_that_is_seen(stage: &Stage, syncer: &mut Syncer) -> String {
+pub(crate) async fn all_that_is_seen(stage: &Stage, syncer: &mut Syncer) -> String {
     let mut seen = String::new();
     let address = address_of(syncer).await;
     for path in ["/", "/metrics", "/healthz", "/readyz"] {
@@ -99,23 +100,26 @@ async fn all_that_is_seen(stage: &Stage, syncer: &mut Syncer) -> String {
     seen
 }
 
-/// What all commands say that take these kubeconfigs, with the bundle.
-async fn all_that_is_said(sides: [&Path; 2], folder: &Folder, more: &[&str]) -> String {
+/// What all commands say that take these kubeconfigs, with the bundle, and of each of these objects.
+pub(crate) async fn all_that_is_said(sides: [&Path; 2], folder: &Folder, objects: &[String]) -> String {
     let file = folder.path().join("x.tar.gz");
     let _ = std::fs::remove_file(&file);
     let to = format!("-o={}", file.display());
-    let mut said = String::new();
-    for (name, flags) in [
-        ("check", &[][..]),
-        ("check", &["-o=json"]),
-        ("status", &["-o=wide"]),
-        ("status", &["-o=json"]),
-        ("diff", &["-v=10"]),
-        ("bundle", &[&*to, "-v=10"]),
-    ] {
-        let printed = command(name, sides, &[flags, more].concat(), &TRACE).await;
-        said += &[printed.out, printed.err].concat();
+    let objects: Vec<String> = objects.iter().map(|object| format!("--object={object}")).collect();
+    let mut all = vec![
+        ("check", vec![]),
+        ("check", vec!["-o=json"]),
+        ("status", vec!["-o=wide"]),
+        ("status", vec!["-o=json"]),
+        ("diff", vec!["-v=10"]),
+        ("bundle", vec![&*to, "-v=10"]),
+    ];
+    for object in &objects {
+        all.extend([("status", vec![&**object, "-v=10"]), ("diff", vec![object, "-v=10"])]);
     }
+    let all = all.iter().map(|(name, flags)| command(name, sides, flags, &TRACE));
+    let said = join_all(all).await.into_iter();
+    let mut said: String = said.flat_map(|printed| [printed.out, printed.err]).collect();
     if file.exists() {
         said.extend(unpacked(&file).into_values());
     }

@@ -37,6 +37,7 @@ pub mod stage;
 pub mod statuses;
 pub mod story;
 mod syncer;
+pub mod tables;
 pub mod tokens;
 
 use std::fmt::{Debug, Display};

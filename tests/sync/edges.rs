@@ -10,7 +10,8 @@ use crate::support::objects::config_map;
 use crate::support::rbac::{allow, configs, disallow, limited};
 use crate::support::stage::{CONFIG_API, Stage, config_maps, select, stage, stock};
 use crate::support::story::{SOON, arrives, becomes, copy_equals, redefine};
-use crate::support::{Objects, Pair, PairOptions, Server, Syncer, eventually};
+use crate::support::tables::{OF_EDGES, printed};
+use crate::support::{Objects, Pair, PairOptions, Syncer, eventually};
 
 in_both_modes!(
     the_page_of_edges_says_of_each_how_it_is,
@@ -26,13 +27,6 @@ fn condition(edge: &Value, of: &str) -> Value {
     let conditions = edge["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let found = conditions.into_iter().find(|condition| condition["type"] == of);
     found.unwrap_or_default()
-}
-
-/// What kubectl prints, a line each, by words.
-fn printed(hub: &Server, args: &[&str]) -> Vec<Vec<String>> {
-    let text = hub.kubectl(args);
-    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
-    text.lines().map(words).collect()
 }
 
 fn heartbeat(edge: &Value) -> &str {
@@ -92,14 +86,11 @@ async fn the_page_of_edges_says_of_each_how_it_is(flags: Mode) {
     );
     let counts = json!({"selected": 2, "synced": 2, "pending": 0, "failing": 0, "conflicts": 0, "held": 0});
     assert_eq!(before["status"]["counts"], counts);
-    let lines = printed(&pair.hub, &["get", "edges", "-l", &of_it]);
-    assert_eq!(
-        lines[0],
-        ["NAME", "READY", "SYNCED", "FAILING", "HELD", "HEARTBEAT", "VERSION"]
-    );
+    let lines = printed(&pair.hub, &["get", "edges", "-l", &of_it]).remove(0);
+    assert_eq!(lines[0], OF_EDGES);
     assert_eq!(lines[1][..5], [&*name, "True", "2/2", "0", "0"]);
     assert_eq!(lines[1][6], version);
-    let wide = printed(&pair.hub, &["get", "edges", &name, "-o", "wide"]);
+    let wide = printed(&pair.hub, &["get", "edges", &name, "-o", "wide"]).remove(0);
     let versions = ["hub", "edge"].map(|side| before["status"]["syncer"]["kubernetesVersions"][side].clone());
     assert!(
         versions
@@ -117,7 +108,7 @@ async fn the_page_of_edges_says_of_each_how_it_is(flags: Mode) {
         edge["status"]["failing"] == 1
     })
     .await;
-    let lines = printed(&pair.hub, &["get", "edges", &name]);
+    let lines = printed(&pair.hub, &["get", "edges", &name]).remove(0);
     assert_eq!(lines[1][..5], [&*name, "False", "2/3", "1", "0"]);
 
     // After a restart it is the same object, and what has not changed has its time.
@@ -296,6 +287,8 @@ async fn a_heartbeat_has_fifteen_hundred_bytes_at_most_and_an_interval_no_more_t
     crate::support::process::complain(&format!(
         "an interval: {interval:.0} bytes, of which a heartbeat on the config has {on_config:.0}, each second time"
     ));
+    // The whole config is in what is sent, in the answer, and in what the watch reports.
+    assert!(on_config <= 6000.0, "{on_config}");
     assert!(interval <= on_config, "not more than one on the config each time");
 }
 

@@ -3,18 +3,20 @@
 use serde_json::{Value, json};
 
 use crate::support::modes::{Mode, in_both_modes, in_mode};
-use crate::support::objects::{config_map, namespace};
-use crate::support::stage::{Stage, all_of, config_maps, numbered, own_group, select, stage, stock};
+use crate::support::objects::{config_map, namespace, syncer_config};
+use crate::support::rbac::{allow, disallow, limited};
+use crate::support::stage::{CONFIG_API, Stage, all_of, config_maps, numbered, own_group, select, stage, stock};
 use crate::support::story::{
-    SOON, arrives, copy_equals, crd, crd_up_to_five, custom_object, drop_crds, edit, gone, install_crd, reselect,
-    upsync_all,
+    SOON, arrives, becomes, copy_equals, crd, crd_up_to_five, custom_object, drop_crds, edit, gone, install_crd,
+    reselect, upsync_all,
 };
-use crate::support::{Objects, eventually};
+use crate::support::{Objects, Syncer, eventually};
 
 in_both_modes!(
     what_is_synced_is_silent_and_what_others_change_and_what_is_replaced_has_an_event,
     what_cannot_be_synced_has_an_event_at_both_sides,
     deletes_that_are_held_and_copies_that_do_not_go_have_events,
+    a_side_that_forbids_events_has_one_line_and_all_else_goes_on,
 );
 in_mode!(
     watch_only,
@@ -22,6 +24,7 @@ in_mode!(
     a_hundred_copies_that_others_change_have_few_events,
 );
 
+const ONE: [&str; 4] = [CONFIG_API, "syncerconfigs", "", "the-one"];
 const EVENTS: &str = "events.k8s.io/v1";
 
 /// All Events in a namespace that the syncer has written.
@@ -36,6 +39,18 @@ async fn event(at: &Objects, namespace: &str, reason: &str, name: &str) -> Value
     eventually(&format!("{name} has an Event {reason}"), SOON, async || {
         let found = all(at, namespace).await;
         let is_it = |event: &&Value| event["reason"] == reason && event["regarding"]["name"] == name;
+        found.iter().find(is_it).cloned().ok_or_else(|| format!("{found:?}"))
+    })
+    .await
+}
+
+/// Waits for the Event with this reason about the config `the-one`, and gives it.
+async fn event_of_config(hub: &Objects, reason: &str) -> Value {
+    let config = becomes(hub, ONE, "is there", |_| true).await;
+    let uid = &config["metadata"]["uid"];
+    eventually(&format!("the config has an Event {reason}"), SOON, async || {
+        let found = all(hub, "default").await;
+        let is_it = |event: &&Value| event["reason"] == reason && event["regarding"]["uid"] == *uid;
         found.iter().find(is_it).cloned().ok_or_else(|| format!("{found:?}"))
     })
     .await
@@ -109,16 +124,7 @@ async fn what_cannot_be_synced_has_an_event_at_both_sides(flags: Mode) {
     );
     let conflict = event(&edge, &shop, "ConflictDetected", "of-both").await;
     assert!(note(&conflict).starts_with("Conflict at the hub: "), "{conflict}");
-    let config = hub
-        .get(crate::support::stage::CONFIG_API, "syncerconfigs", "", "the-one")
-        .await;
-    let of_config = eventually("the config has it", SOON, async || {
-        let found = all(&hub, "default").await.into_iter();
-        let uid = &config.as_ref().expect("it is there")["metadata"]["uid"];
-        let mut found = found.filter(|event| event["regarding"]["uid"] == *uid);
-        found.find(|event| event["reason"] == "ApplyFailed").ok_or("not yet")
-    })
-    .await;
+    let of_config = event_of_config(&hub, "ApplyFailed").await;
     assert!(note(&of_config).starts_with("edge site: "), "{of_config}");
     let described = pair.hub.kubectl(&["describe", "syncerconfig", "the-one"]);
     assert!(described.contains("ApplyFailed"), "{described}");
@@ -162,18 +168,55 @@ async fn deletes_that_are_held_and_copies_that_do_not_go_have_events(flags: Mode
         hub.delete("v1", "configmaps", &shop, name).await;
     }
     syncer.signal("CONT");
-    let config = hub
-        .get(crate::support::stage::CONFIG_API, "syncerconfigs", "", "the-one")
-        .await;
-    let uid = &config.expect("it is there")["metadata"]["uid"];
-    let held = eventually("the config has it", SOON, async || {
-        let mut found = all(&hub, "default").await.into_iter();
-        let found = found.find(|event| event["reason"] == "DeleteHeld" && event["regarding"]["uid"] == *uid);
-        found.ok_or("not yet")
-    })
-    .await;
+    let held = event_of_config(&hub, "DeleteHeld").await;
     assert!(note(&held).contains("confirm with the annotation"), "{held}");
     reselect(&hub, &json!({})).await;
+}
+
+async fn a_side_that_forbids_events_has_one_line_and_all_else_goes_on(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, _) = own_group(&shop);
+    install_crd(&[&hub], &crd(&group, "works", true)).await;
+    install_crd(&[&edge], &crd_up_to_five(&group, "works")).await;
+    stock(&hub, &shop, &["a", "b"], &json!({"v": "1"})).await;
+    for name in ["bad", "worse"] {
+        hub.create(&custom_object(&group, "works", &shop, name, 9)).await;
+    }
+    let spec = all_of(&shop, &[("", "configmaps"), (&group, "works")]);
+    select(&hub, &spec).await;
+    hub.create(&syncer_config("another", spec)).await;
+    let all_but_events = json!([{"apiGroups": ["", group, "edge.kubestellar.io"], "resources": ["*"], "verbs": ["*"]}]);
+    for (refuses, at, from, to) in [
+        ("edge", &edge, pair.hub.kubeconfig(), limited(&pair.edge)),
+        ("hub", &hub, limited(&pair.hub), pair.edge.kubeconfig()),
+    ] {
+        allow(at, &shop, all_but_events.clone()).await;
+        let mut syncer = Syncer::start(&from, &to, flags);
+        let line = format!(
+            "WARN reason=EventsRefused msg=\"a side takes no Events from the syncer; all else continues\" side={refuses}"
+        );
+        syncer.wait_for_log(&line, SOON).await;
+        // The other side has its own.
+        if refuses == "edge" {
+            event_of_config(&hub, "ApplyFailed").await;
+        } else {
+            event(&edge, &shop, "ApplyFailed", "bad").await;
+        }
+        // Corrections go on, syncing goes on, and what fails is said in all other ways.
+        edit(&edge, &shop, "a", &json!({"data": {"v": "other"}})).await;
+        copy_equals(&edge, &shop, "a", &json!({"v": "1"})).await;
+        edit(&hub, &shop, "b", &json!({"data": {"v": refuses}})).await;
+        copy_equals(&edge, &shop, "b", &json!({"v": refuses})).await;
+        becomes(&hub, ONE, "says what fails", |config| {
+            config["status"]["failing"] == 2 && config["status"]["synced"] == "2/4"
+        })
+        .await;
+        syncer.terminate().await;
+        let log = syncer.log();
+        assert_eq!(log.matches("reason=EventsRefused").count(), 1, "{log}");
+        disallow(at, &shop).await;
+    }
+    drop_crds(&[&hub, &edge], &[&format!("works.{group}")]).await;
 }
 
 async fn a_hundred_copies_that_others_change_have_few_events(flags: Mode) {

@@ -9,12 +9,15 @@ mod support;
 
 mod accounts;
 mod bookkeeping;
+mod by_kubectl;
+mod columns;
 mod compression;
 mod config_status;
 mod downsync;
 mod edge_sync_config;
 mod edges;
 mod events;
+mod failures;
 mod heartbeat;
 mod kinds;
 mod lifecycle;

@@ -184,6 +184,19 @@ mod tests {
     }
 
     #[test]
+    fn of_the_words_256_characters_are_kept_however_many_bytes_each_has() {
+        for letter in ["a", "ü", "語", "🐦"] {
+            for (count, kept) in [(0, 0), (1, 1), (255, 255), (256, 256), (257, 256), (5000, 256)] {
+                assert_eq!(
+                    shortened(&letter.repeat(count)),
+                    letter.repeat(kept),
+                    "{letter} {count}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn what_may_differ_each_time_makes_no_other_kind() {
         let invalid = |message: &str| kind(&refused(422, message));
         let first = invalid("port 1: \"web-a\" is invalid, request 7f3c-aa: allowed a, b");

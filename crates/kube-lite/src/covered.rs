@@ -1,8 +1,9 @@
 //! Servers' words without what is known to be secret: an API server, a webhook or a policy may quote what it refuses.
 //!
 //! Promises: of the values of a Secret that was to be written, no eight bytes in a row are in the words that are kept,
-//! as they are, in base64 or as a quoted text has them; nor is a shorter value of at least four as a whole. All else in
-//! the words stays.
+//! as they are, in base64 or as a quoted text has them; nor is a shorter value of at least four as a whole. The values of
+//! one that was to be deleted are not known here, so what a webhook or a policy says of it is hidden. All else in the words
+//! stays.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -21,18 +22,50 @@ const FIELDS: [&str; 2] = ["data", "stringData"];
 /// kubectl keeps the whole object in it.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// What a request is to write, if that is a Secret, or marked as made of one: it may be of any type then.
-pub(crate) fn secret_of(request: &Request<Bytes>) -> Option<Bytes> {
-    if request.method() == Method::GET || request.body().is_empty() {
-        return None;
+/// How those who admit objects begin what they say: a webhook, and a policy.
+const DENIED: [&str; 2] = ["denied the request: ", "denied request: "];
+
+/// The Secret that a request is about.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Secret {
+    /// With the values that are to be written.
+    Written(Bytes),
+    /// With values that are not known.
+    Deleted,
+}
+
+impl Secret {
+    /// That of a request, if it is about a Secret, or writes what is marked as made of one: it may be of any type then.
+    pub(crate) fn of(request: &Request<Bytes>) -> Option<Self> {
+        let is_of_secrets = request.uri().path().split('/').any(|part| part == "secrets");
+        if request.method() == Method::DELETE {
+            return is_of_secrets.then_some(Self::Deleted);
+        }
+        if request.method() == Method::GET || request.body().is_empty() {
+            return None;
+        }
+        let is_marked = || std::str::from_utf8(request.body()).is_ok_and(|text| text.contains(":\"Secret/"));
+        (is_of_secrets || is_marked()).then(|| Self::Written(request.body().clone()))
     }
-    let is_of_secrets = request.uri().path().split('/').any(|part| part == "secrets");
-    let is_marked = || std::str::from_utf8(request.body()).is_ok_and(|text| text.contains(":\"Secret/"));
-    (is_of_secrets || is_marked()).then(|| request.body().clone())
+
+    /// A server's words without its values.
+    pub(crate) fn hidden_in(&self, words: &str) -> String {
+        match self {
+            Self::Written(written) => without_values(words, written),
+            Self::Deleted => without_denial(words),
+        }
+    }
+}
+
+/// The words as far as the server says them itself.
+fn without_denial(words: &str) -> String {
+    let ends = DENIED.iter().filter_map(|begin| Some(words.find(begin)? + begin.len()));
+    ends.min()
+        .map_or_else(|| words.to_owned(), |end| words[..end].to_owned() + MASK)
 }
 
 /// The words without the values of the object or patch that they are about.
-pub(crate) fn without_values(words: &str, written: &[u8]) -> String {
+fn without_values(words: &str, written: &[u8]) -> String {
     let mut values = Vec::new();
     let written: Value = serde_json::from_slice(written).unwrap_or_default();
     match &written {
@@ -196,24 +229,54 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_a_secret_by_its_path_or_by_what_it_was_made_of() {
-        let request = |method: Method, path: &str, body: &'static str| {
-            let request = Request::builder()
-                .method(method)
-                .uri(path)
-                .body(Bytes::from_static(body.as_bytes()));
-            secret_of(&request.unwrap()).is_some()
+    fn what_is_about_a_secret_is_so_by_its_path_or_by_what_it_was_made_of() {
+        let of = |method: Method, path: &str, body: &'static str| {
+            let request = Request::builder().method(method).uri(path);
+            Secret::of(&request.body(Bytes::from_static(body.as_bytes())).unwrap())
         };
+        let written = |body: &'static str| Some(Secret::Written(Bytes::from_static(body.as_bytes())));
         let made = r#"{"metadata":{"annotations":{"edge.kubestellar.io/renamed-from":"Secret/a"}}}"#;
+        let one = "/api/v1/namespaces/a/secrets/b";
         for (method, path, body, expected) in [
-            (Method::PATCH, "/api/v1/namespaces/a/secrets/b?x=y", "{}", true),
-            (Method::POST, "/clusters/c/api/v1/namespaces/a/secrets", "{}", true),
-            (Method::PATCH, "/api/v1/namespaces/a/configmaps/b", made, true),
-            (Method::PATCH, "/api/v1/namespaces/a/configmaps/secrets-b", "{}", false),
-            (Method::GET, "/api/v1/namespaces/a/secrets/b", "", false),
-            (Method::DELETE, "/api/v1/namespaces/a/secrets/b", "", false),
+            (Method::PATCH, "/api/v1/namespaces/a/secrets/b?x=y", "{}", written("{}")),
+            (
+                Method::POST,
+                "/clusters/c/api/v1/namespaces/a/secrets",
+                "{}",
+                written("{}"),
+            ),
+            (Method::PATCH, "/api/v1/namespaces/a/configmaps/b", made, written(made)),
+            (Method::PATCH, "/api/v1/namespaces/a/configmaps/secrets-b", "{}", None),
+            (Method::GET, one, "", None),
+            (Method::DELETE, one, "", Some(Secret::Deleted)),
+            (Method::DELETE, one, r#"{"preconditions":{}}"#, Some(Secret::Deleted)),
+            (Method::DELETE, "/api/v1/namespaces/a/configmaps/b", "", None),
         ] {
-            assert_eq!(request(method, path, body), expected, "{path}");
+            assert_eq!(of(method, path, body), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn who_denies_the_delete_of_a_secret_is_said_and_not_what_that_one_says() {
+        for (words, expected) in [
+            (
+                "admission webhook \"w.example\" denied the request: x1y2z3 denied request: 4711",
+                "admission webhook \"w.example\" denied the request: ***",
+            ),
+            (
+                "secrets \"b\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'q' denied request: 4711",
+                "secrets \"b\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'q' denied request: ***",
+            ),
+            (
+                "secrets \"b\" is forbidden: User \"u\" cannot delete resource \"secrets\"",
+                "secrets \"b\" is forbidden: User \"u\" cannot delete resource \"secrets\"",
+            ),
+            (
+                "admission webhook \"w\" denied the request without explanation",
+                "admission webhook \"w\" denied the request without explanation",
+            ),
+        ] {
+            assert_eq!(Secret::Deleted.hidden_in(words), expected);
         }
     }
 }

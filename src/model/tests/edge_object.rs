@@ -37,6 +37,29 @@ fn condition<'a>(status: &'a Value, of: &str) -> &'a Value {
     all.find(|condition| condition["type"] == of).expect("it has it")
 }
 
+/// While a large plan waited, after the record had got a type, nothing was selected and so all was synced.
+#[test]
+fn nothing_is_said_to_be_synced_before_the_plan_of_a_large_config_is_followed() {
+    let mut bench = Bench::new();
+    bench.world.edge_object = Some(Ok(seen("x")));
+    bench.world.heartbeat_version = 1;
+    bench.run();
+    let named = |index| json!({"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": format!("a{index}")});
+    let all: Vec<Value> = (0..30_000).map(named).collect();
+    bench.list_configs(ConfigKind::SyncerConfig, &[]);
+    let large = config("all", &json!({"downSyncedResources": all}));
+    bench.list_configs(ConfigKind::EdgeSyncConfig, &[large]);
+    let is_ready = |status: &Value| condition(status, "Ready")["status"] == "True";
+    for _ in 0..10 {
+        bench.pass(SECOND);
+        let statuses = &bench.world.edge_statuses;
+        assert!(!statuses.iter().any(is_ready), "{statuses:?}");
+    }
+    bench.list_all(1);
+    bench.pass(10 * SECOND);
+    assert!(is_ready(last(&bench)));
+}
+
 #[test]
 fn what_the_edge_says_of_itself_is_there_in_five_seconds_and_an_idle_hour_has_heartbeats_alone() {
     let mut bench = kept();

@@ -11,12 +11,13 @@ use http::{Method, Request, Uri};
 use tokio::time::{Instant, timeout};
 
 use super::Cluster;
+use crate::covered::Secret;
 use crate::figures::Verb;
 use crate::json::OBJECT_LIMIT;
 use crate::logging::log_line;
 use crate::rate::Permit;
 use crate::room::SMALL_ANSWER;
-use crate::{Body, Error, Response, covered};
+use crate::{Body, Error, Response};
 
 /// How long an answer, or the next piece of a body, may take on a link over which nothing else moves, before the side
 /// is probed. If it does not answer, it is unreachable; if it does, the request may take longer.
@@ -116,7 +117,7 @@ impl Cluster {
         let (verb, began) = (Verb::of(&request), Instant::now());
         let most = BUSY_LIMIT + upload(&request);
         let about = (request.method().clone(), request.uri().clone());
-        let secret = covered::secret_of(&request);
+        let secret = Secret::of(&request);
         let sent = self.patiently(most, "no answer", Some(about), permit.spend(self.server.send(request)));
         let answer = sent.await.flatten();
         self.count(verb, answer.as_ref().ok().map(|response| response.status), began);
@@ -129,7 +130,7 @@ impl Cluster {
                 let body = self.collect(refusal.body, REFUSAL_LIMIT).await.unwrap_or_default();
                 let mut refusal = Error::from_answer(refusal.status, refusal.retry_after, &body);
                 if let Some(secret) = secret {
-                    refusal.change_words(|words| covered::without_values(words, &secret));
+                    refusal.change_words(|words| secret.hidden_in(words));
                 }
                 Err(refusal)
             }
