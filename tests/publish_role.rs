@@ -109,6 +109,7 @@ scenarios! {
         a_consumer_sees_what_has_become_of_an_object_and_nothing_of_the_provider
     ;
     rules:
+        a_check_names_the_rights_that_what_belongs_to_objects_needs
         names_come_from_templates_or_the_old_form_and_stay
         filters_say_what_has_copies_and_nothing_about_its_end
         rules_change_what_is_copied_and_what_status_goes_back

@@ -4,8 +4,41 @@ use serde_json::{Value, json};
 
 use crate::stage::Which;
 use crate::support::story::{SOON, becomes, crd, gone};
-use crate::support::{eventually, holds_throughout, unique_suffix};
+use crate::support::{Syncer, eventually, holds_throughout, unique_suffix};
 use crate::world::{A_WHILE, FINALIZER, World, create, place};
+
+/// What `publish check` says, and its exit code.
+async fn checked(world: &World) -> (String, Option<i32>) {
+    let mut program = tokio::process::Command::new(Syncer::program_with("publish"));
+    program.args(["publish", "check"]).args(world.flags());
+    let output = program.output().await.expect("it can be started");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout) + &text(&output.stderr), output.status.code())
+}
+
+pub(crate) async fn a_check_names_the_rights_that_what_belongs_to_objects_needs(which: Which) {
+    let world = World::of(which).await;
+    let related = json!([{"identifier": "keys", "origin": "kcp", "kind": "ConfigMap",
+        "object": {"reference": {"path": "spec.secret"}}}]);
+    world.publish(&json!({"related": related})).await;
+    let agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    world.open(&consumer, "web", &json!({"size": 1})).await;
+    world.copied(&consumer, "web", &json!({"size": 1})).await;
+    drop(agent);
+    let (said, code) = checked(&world).await;
+    let missing = "related \"keys\"";
+    assert!(said.contains(missing) && said.contains("delete configmaps"), "{said}");
+    assert_eq!(code, Some(1), "{said}");
+    let verbs = ["get", "create", "update", "patch", "delete"];
+    let rule = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}]);
+    world.allow("keys", rule).await;
+    eventually("all is granted", SOON, async || match checked(&world).await {
+        (_, Some(0)) => Ok(()),
+        (said, code) => Err(format!("{code:?} {said}")),
+    })
+    .await;
+}
 
 pub(crate) async fn names_come_from_templates_or_the_old_form_and_stay(which: Which) {
     let world = World::of(which).await;

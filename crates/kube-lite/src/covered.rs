@@ -2,8 +2,8 @@
 //!
 //! Promises: of the values of a Secret that was to be written, no eight bytes in a row are in the words that are kept,
 //! as they are, in base64 or as a quoted text has them; nor is a shorter value of at least four as a whole. The values of
-//! one that was to be deleted are not known here, so what a webhook or a policy says of it is hidden. All else in the words
-//! stays.
+//! one that was to be deleted are not known here, so what a webhook or a policy says of it is hidden, and so is an object
+//! that a server quotes, since it has what others have written too. All else in the words stays.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -51,10 +51,21 @@ impl Secret {
     /// A server's words without its values.
     pub(crate) fn hidden_in(&self, words: &str) -> String {
         match self {
-            Self::Written(written) => without_values(words, written),
+            Self::Written(written) => without_objects(&without_values(words, written)),
             Self::Deleted => without_denial(words),
         }
     }
+}
+
+/// The words without objects in them: a server that refuses a patch quotes the whole that would come of it, and what others
+/// have written is not known here.
+fn without_objects(words: &str) -> String {
+    let starts = ["{\"", "{\\\""].into_iter().filter_map(|start| words.find(start));
+    let Some(start) = starts.min() else {
+        return words.to_owned();
+    };
+    let rest = words[start..].rfind('}').map_or("", |end| &words[start + end + 1..]);
+    format!("{}{{{MASK}}}{rest}", &words[..start])
 }
 
 /// The words as far as the server says them itself.
@@ -64,8 +75,8 @@ fn without_denial(words: &str) -> String {
         .map_or_else(|| words.to_owned(), |end| words[..end].to_owned() + MASK)
 }
 
-/// The words without the values of the object or patch that they are about.
-fn without_values(words: &str, written: &[u8]) -> String {
+/// The words without the values of the Secret, or the patch of one, that they are about.
+pub fn without_values(words: &str, written: &[u8]) -> String {
     let mut values = Vec::new();
     let written: Value = serde_json::from_slice(written).unwrap_or_default();
     match &written {
@@ -210,6 +221,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn an_object_that_a_server_quotes_is_hidden_with_what_others_have_written() {
+        let hidden = |words: &str| Secret::Written(Bytes::from_static(b"{\"immutable\":\"yes\"}")).hidden_in(words);
+        let object =
+            json!({"apiVersion": "v1", "data": {"p": STANDARD.encode("SECRET")}, "immutable": "yes"}).to_string();
+        let why = "json: cannot unmarshal string into Go struct field";
+        for quoted in [
+            object.clone(),
+            format!("{object:?}"),
+            format!("map[string]interface {{}}{object}"),
+        ] {
+            let found = hidden(&format!("\"\" is invalid: patch: Invalid value: {quoted}: {why}"));
+            assert!(
+                found.starts_with("\"\" is invalid: patch: Invalid value: ") && found.ends_with(why),
+                "{found}"
+            );
+            assert!(!found.contains("apiVersion") && found.contains("{***}"), "{found}");
+        }
+        assert_eq!(hidden("cut: {\"data\":{\"p\":\"U0V"), "cut: {***}");
     }
 
     #[test]

@@ -75,6 +75,7 @@ use claims::Claims;
 use figures::Figures;
 
 pub use certificate::since_1970_of;
+pub use covered::without_values;
 pub use error::{ApiStatus, Cause, Error};
 pub use json::LONGEST_VERSION;
 pub use rate::{Rate, RateLimit};

@@ -11,7 +11,7 @@ use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType};
 use serde_json::{Value, json};
 
 use crate::kcp::{self, Binding, EndpointSlice, Export, parsed};
-use crate::kinds::{self, PublishedResource};
+use crate::kinds::{self, Locator, Origin, PublishedResource, Related, StatusSync, TypeOf};
 use crate::publishing;
 use crate::run::{self, Settings};
 use crate::servers::Kcp;
@@ -30,6 +30,8 @@ pub enum Where {
     Shard(Rc<str>),
     /// A PublishedResource.
     Published(Rc<str>),
+    /// An entry of `spec.related` of one.
+    Related(Rc<str>, Rc<str>),
 }
 
 impl Display for Where {
@@ -39,6 +41,7 @@ impl Display for Where {
             Self::Kcp => f.write_str("kcp"),
             Self::Shard(url) => f.write_str(url),
             Self::Published(name) => write!(f, "PublishedResource {name}"),
+            Self::Related(name, identifier) => write!(f, "PublishedResource {name}, related {identifier:?}"),
         }
     }
 }
@@ -224,6 +227,12 @@ impl Check<'_> {
             (attributes, "rights")
         });
         self.rights(&self.service, here(), rights.into(), OF_TYPE, points).await;
+        for related in &resource.related {
+            let rights = of_related(related).into_iter().map(|attributes| (attributes, "rights"));
+            let here = Where::Related(resource.name.as_str().into(), related.identifier.as_str().into());
+            self.rights(&self.service, here, rights.collect(), OF_TYPE, points)
+                .await;
+        }
     }
 
     /// Where the consumers are.
@@ -282,6 +291,35 @@ fn is_ready(binding: &Value) -> bool {
     serde_json::from_value::<Binding>(binding.clone()).is_ok_and(|binding| binding.is_ready())
 }
 
+/// What the agent needs on the service cluster for what belongs to an object: to read it where it comes from, else to write it.
+fn of_related(related: &Related) -> Vec<Value> {
+    let TypeOf {
+        group,
+        version,
+        resource,
+    } = related.type_on(Origin::Service);
+    let is_origin = related.origin == Origin::Service;
+    let mut verbs = vec!["get"];
+    if is_origin && matches!(related.object, Locator::Selector(_)) {
+        verbs.push("list");
+    }
+    if is_origin && related.watch.is_some() {
+        verbs.extend(["list", "watch"]);
+    }
+    if !is_origin {
+        verbs.extend(["create", "update", "patch", "delete"]);
+    }
+    verbs.dedup();
+    let right = |verb: &str| json!({"group": group, "version": version, "resource": resource, "verb": verb});
+    let mut rights: Vec<Value> = verbs.into_iter().map(right).collect();
+    if !is_origin && related.status == StatusSync::On {
+        let mut status = right("update");
+        status["subresource"] = json!("status");
+        rights.push(status);
+    }
+    rights
+}
+
 /// What the agent needs in the workspace of the export.
 fn of_export(name: &str) -> Vec<Right> {
     let named = |resource: &str, subresource: &str, verb: &str| {
@@ -330,6 +368,49 @@ fn stopped(stop: Stop) -> (Verdict, String, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_belongs_to_an_object_is_read_where_it_comes_from_and_written_at_the_other_side() {
+        let rights = |related: Value| {
+            let object = json!({"metadata": {"name": "shops"}, "spec": {
+                "resource": {"apiGroup": "g", "kind": "Shop", "versions": ["v1"]}, "related": [related]}});
+            let resource = kinds::read(&object).unwrap();
+            let all: Vec<String> = of_related(&resource.related[0]).iter().map(words_of).collect();
+            all.join(", ")
+        };
+        let of = |origin: &str, more: Value| {
+            let mut related = json!({"identifier": "keys", "origin": origin, "version": "v1", "resource": "secrets",
+                "object": {"reference": {"path": "spec.secret"}}});
+            for (key, value) in more.as_object().into_iter().flatten() {
+                related[key] = value.clone();
+            }
+            related
+        };
+        for (related, expected) in [
+            (of("service", json!({})), "get secrets"),
+            (
+                of("service", json!({"watch": {"byOwner": {}}})),
+                "get secrets, list secrets, watch secrets",
+            ),
+            (
+                of(
+                    "service",
+                    json!({"object": {"selector": {"matchLabels": {"a": "b"}, "rewrite": {"template": {"template": "x"}}}}}),
+                ),
+                "get secrets, list secrets",
+            ),
+            (
+                of("kcp", json!({"syncStatus": true})),
+                "get secrets, create secrets, update secrets, patch secrets, delete secrets, update secrets/status",
+            ),
+            (
+                of("kcp", json!({"projection": {"resource": "configmaps"}})),
+                "get configmaps, create configmaps, update configmaps, patch configmaps, delete configmaps",
+            ),
+        ] {
+            assert_eq!(rights(related.clone()), expected, "{related}");
+        }
+    }
 
     #[test]
     fn a_right_is_named_as_people_write_it() {

@@ -14,6 +14,9 @@ use crate::mutation::Rewriting;
 use crate::path;
 use crate::templates::{parse, render};
 
+/// What a template has where a field is not there.
+const NO_VALUE: &str = "<no value>";
+
 /// A primary, on both sides, and its workspace.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Both<'a> {
@@ -100,7 +103,9 @@ impl<'a> Both<'a> {
             self.render("object.template", template, &data)
         };
         let names = (of(origin)?, of(other(origin))?);
-        let is_complete = !names.0.is_empty() && !names.1.is_empty();
+        // A field that is not there yet is rendered as it is in Go, and is no name.
+        let is_name = |name: &String| !name.is_empty() && !name.contains(NO_VALUE);
+        let is_complete = is_name(&names.0) && is_name(&names.1);
         Ok(is_complete.then_some(names).into_iter().collect())
     }
 
@@ -241,6 +246,11 @@ mod tests {
             both.rendered("{{ if eq .Side \"kcp\" }}a{{ end }}", Origin::Kcp)
         });
         assert_eq!(found, Ok(names(&[])));
+        // What an operator has not written yet.
+        for template in ["{{ .Object.status.secret }}", "{{ .Object.metadata.labels.a }}-key"] {
+            let found = check(&kcp, &service, |both| both.rendered(template, Origin::Service));
+            assert_eq!(found.unwrap_or_default(), names(&[]), "{template}");
+        }
     }
 
     #[test]

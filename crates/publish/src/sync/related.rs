@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use driver::events::Record;
-use kube_lite::ObjectName;
+use kube_lite::{ObjectName, without_values};
 use serde_json::{Value, json};
 
 use super::Pass;
@@ -114,8 +114,13 @@ impl Pass<'_> {
         }
         let planned = found.clone().unwrap_or_else(|| self.planned(&source, there, to, from));
         let mutated = rules.spec(source.clone(), &planned, self.now);
-        let mutated =
-            mutated.map_err(|error| Stop::because("applying spec.related mutations", error.to_string(), CORRECT))?;
+        let mutated = mutated.map_err(|error| {
+            let mut words = error.to_string();
+            if origin.served.resource.is("", "secrets") {
+                words = without_values(&words, source.to_string().as_bytes());
+            }
+            Stop::because("applying spec.related mutations", words, CORRECT)
+        })?;
         let object = match found {
             None => self.create_related(&mutated, there, to, origin, from).await?,
             Some(found) => self.update_related(&mutated, &found, there, to, origin, from).await?,
