@@ -175,8 +175,10 @@ impl<'a> Resolver<'a> {
             Types::Plural { group, resource, .. } => match self.preferred(group, resource) {
                 Answer::Found(version) => self.ask(entry, group, version, resource),
                 Answer::Missing => {
-                    let Some(meant) = self.meant(entry, group, "", resource).known() else {
-                        return;
+                    let meant = match self.meant(entry, group, "", resource) {
+                        Answer::Found(meant) => Some(meant),
+                        Answer::Missing => None,
+                        Answer::Unknown => return,
                     };
                     let place = Some(&entry.place);
                     let missing = self.missing(direction.origin(), direction, [group, "", resource], place);
@@ -410,17 +412,6 @@ enum Answer<T> {
     Found(T),
     Missing,
     Unknown,
-}
-
-impl<T> Answer<T> {
-    /// What is found, if anything; `None` as long as that is not known.
-    fn known(self) -> Option<Option<T>> {
-        match self {
-            Self::Found(found) => Some(Some(found)),
-            Self::Missing => Some(None),
-            Self::Unknown => None,
-        }
-    }
 }
 
 fn key(resource: &ResourceType) -> (String, String) {
