@@ -1,3 +1,5 @@
+use std::slice::from_ref;
+
 use super::*;
 
 fn edge(uid: &str, synced: usize, selected: usize) -> OfEdge {
@@ -175,10 +177,10 @@ fn a_problem_keeps_its_time_as_long_as_it_is_the_same() {
         ..edge("a", 1, 1)
     };
     let [a, b, other] = [("a", "x"), ("b", "x"), ("b", "y")].map(|(field, message)| problem(field, message));
-    let first = Status::default().with(says(std::slice::from_ref(&a), std::slice::from_ref(&b)), "1");
+    let first = Status::default().with(says(from_ref(&a), from_ref(&b)), "1");
     // What another edge says is not ours.
     let first = first.with(edge("b", 0, 0), "1");
-    let second = first.with(says(&[a.clone(), other], std::slice::from_ref(&b)), "2");
+    let second = first.with(says(&[a.clone(), other], from_ref(&b)), "2");
     let times = |status: &Status, of: &str| -> Vec<String> {
         let entry = status.edges.iter().find(|edge| edge.uid == of).unwrap();
         let all = entry.problems.iter().chain(&entry.unmatched);

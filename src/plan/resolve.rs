@@ -175,8 +175,10 @@ impl<'a> Resolver<'a> {
             Types::Plural { group, resource, .. } => match self.preferred(group, resource) {
                 Answer::Found(version) => self.ask(entry, group, version, resource),
                 Answer::Missing => {
-                    let Ok(meant) = self.meant(entry, group, "", resource).known() else {
-                        return;
+                    let meant = match self.meant(entry, group, "", resource) {
+                        Answer::Found(meant) => Some(meant),
+                        Answer::Missing => None,
+                        Answer::Unknown => return,
                     };
                     let place = Some(&entry.place);
                     let missing = self.missing(direction.origin(), direction, [group, "", resource], place);
@@ -410,17 +412,6 @@ enum Answer<T> {
     Found(T),
     Missing,
     Unknown,
-}
-
-impl<T> Answer<T> {
-    /// What is found, if anything; an error as long as that is not known.
-    fn known(self) -> Result<Option<T>, ()> {
-        match self {
-            Self::Found(found) => Ok(Some(found)),
-            Self::Missing => Ok(None),
-            Self::Unknown => Err(()),
-        }
-    }
 }
 
 fn key(resource: &ResourceType) -> (String, String) {

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::super::tests::{CORE, Types, resolve, serves, wanted, wanted_by_kind};
 use super::SOUGHT;
-use crate::plan::Plan;
+use crate::plan::{Missing, Plan};
 use crate::side::Side;
 
 /// Both sides serve these, and lack the group versions that entries name.
@@ -197,7 +197,7 @@ fn all_that_the_edge_serves_is_asked_for_only_where_nothing_else_answers_to_a_wo
         ("h", "gauges", true),
     ] {
         let spec = by_plural(group, "v1", word);
-        let reported = |plan: &Plan| plan.missing.iter().any(crate::plan::planned::Missing::is_reported);
+        let reported = |plan: &Plan| plan.missing.iter().any(Missing::is_reported);
         let plan = resolve(&wanted(&spec), &known, &unasked);
         assert_eq!(plan.unknown.catalogue, asks, "{group} {word}");
         // Until then it is not said that it is missing, so that it is said once.

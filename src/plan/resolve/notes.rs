@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use kube_lite::ResourceType;
 use kube_lite::discovery::ServedResource;
 
-use super::Resolver;
 use super::versions::Asked;
+use super::{Answer, Resolver};
 use crate::plan::planned::{Absence, Missing};
 use crate::plan::wanted::Entry;
 use crate::plan::{ConfigPlace, Direction, Problem, steps};
@@ -80,12 +80,11 @@ impl<'a> Resolver<'a> {
         word: &'a str,
     ) {
         let is_reported = side == entry.direction.origin();
-        let meant = if is_reported {
-            self.meant(entry, group, version, word).known()
-        } else {
-            Ok(None)
+        let meant = match is_reported.then(|| self.meant(entry, group, version, word)) {
+            Some(Answer::Found(meant)) => Some(meant),
+            Some(Answer::Missing) | None => None,
+            Some(Answer::Unknown) => return,
         };
-        let Ok(meant) = meant else { return };
         let missing = self.missing(side, entry.direction, [group, version, word], Some(&entry.place));
         missing.absence = Absence::Everywhere;
         missing.meant = meant.or(missing.meant.take());
