@@ -67,12 +67,7 @@ impl Model {
         self.name_what_else_fails(&mut entries, &failing.without_type);
         let Entries { mut all, mut total } = entries;
         total.held = objects;
-        // What is held of a type that no config selects any more, or that is gone, is said by all.
-        if all.values().all(|(_, ours)| ours.held == 0) {
-            for (_, ours) in all.values_mut() {
-                ours.held = objects;
-            }
-        }
+        share_hold(all.values_mut().map(|(_, ours)| ours), objects);
         let all = all.into_values().map(|(of, ours)| (of, ours.bounded()));
         (all.collect(), total.bounded())
     }
@@ -239,6 +234,20 @@ fn count(ours: &mut OfEdge, link: &Link, failure: Option<&Failure>) {
     }
 }
 
+/// A hold is said by the configs that select something of what is held. What is held of a type that no config selects any
+/// more, or that is gone, is said by all.
+fn share_hold<'a>(all: impl Iterator<Item = &'a mut OfEdge>, objects: usize) {
+    let all: Vec<&mut OfEdge> = all.collect();
+    let is_of_some = all.iter().any(|ours| ours.held > 0);
+    for ours in all {
+        match (is_of_some, ours.held) {
+            (true, 0) => ours.hold = None,
+            (true, _) => {}
+            (false, _) => ours.held = objects,
+        }
+    }
+}
+
 /// Adds a failure, of which the oldest are kept.
 fn keep(failures: &mut Vec<Failure>, failure: Failure) {
     let at = failures.partition_point(|known| *known <= failure);
@@ -247,3 +256,7 @@ fn keep(failures: &mut Vec<Failure>, failure: Failure) {
         failures.truncate(NAMED);
     }
 }
+
+#[cfg(test)]
+#[path = "config_counts_tests.rs"]
+mod tests;
