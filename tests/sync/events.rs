@@ -112,16 +112,19 @@ async fn what_cannot_be_synced_has_an_event_at_both_sides(flags: Mode) {
     let config = hub
         .get(crate::support::stage::CONFIG_API, "syncerconfigs", "", "the-one")
         .await;
-    let of_config = eventually("the config has it", SOON, async || {
-        let found = all(&hub, "default").await.into_iter();
-        let uid = &config.as_ref().expect("it is there")["metadata"]["uid"];
-        let mut found = found.filter(|event| event["regarding"]["uid"] == *uid);
-        found.find(|event| event["reason"] == "ApplyFailed").ok_or("not yet")
-    })
-    .await;
-    assert!(note(&of_config).starts_with("edge site: "), "{of_config}");
-    let described = pair.hub.kubectl(&["describe", "syncerconfig", "the-one"]);
-    assert!(described.contains("ApplyFailed"), "{described}");
+    for (reason, object) in [("ApplyFailed", "Work"), ("ConflictDetected", "ConfigMap")] {
+        let of_config = eventually("the config has it", SOON, async || {
+            let found = all(&hub, "default").await.into_iter();
+            let uid = &config.as_ref().expect("it is there")["metadata"]["uid"];
+            let mut found = found.filter(|event| event["regarding"]["uid"] == *uid);
+            found.find(|event| event["reason"] == reason).ok_or("not yet")
+        })
+        .await;
+        let begin = format!("edge site: not synced: {object}/{shop}/");
+        assert!(note(&of_config).starts_with(&begin), "{of_config}");
+        let described = pair.hub.kubectl(&["describe", "syncerconfig", "the-one"]);
+        assert!(described.contains(reason), "{described}");
+    }
 
     // Another run says the same with the Events that are there.
     let count = all(&edge, &shop).await.len();
