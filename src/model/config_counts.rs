@@ -5,14 +5,15 @@ use std::rc::Rc;
 
 use driver::failures::shortened;
 use kube_lite::ObjectName;
+use kube_lite::logging::LogReason;
 
 use super::configs::ConfigName;
 use super::guard::Condition;
-use super::inventory::Link;
 use super::{Model, TypeState};
 use crate::api::status::{Failure, FieldProblem, Hold, NAMED, OfEdge};
 use crate::plan::OfConfig;
 use crate::report::{Subject, Topic};
+use crate::side::Side;
 
 /// What this edge says.
 struct Entries {
@@ -48,21 +49,25 @@ impl Model {
                 ..OfEdge::default()
             },
         };
+        let (mut denied, denied_in_all) = self.denied_objects();
         for of in self.selecting.names() {
+            let config = of.0.of_name(&of.1);
             let mut ours = OfEdge {
                 observed_generation: self.statuses.generation(&of),
                 problems: Vec::new(),
                 problem_count: 0,
+                denied: denied.remove(&*config).unwrap_or_default(),
                 ..entries.total.clone()
             };
-            let config = of.0.of_name(&of.1);
             self.count_problems(&of, &config, &mut ours);
             entries.total.add_problems(&config, &ours);
             entries.all.insert(config.into(), (of, ours));
         }
+        entries.total.denied = denied_in_all;
         let mut failing = FailingObjects::of(self.report.notes().map(|(subject, _)| subject));
         for state in self.types.values() {
             self.count_objects_of(state, &mut entries, &mut failing);
+            self.count_without_copy(state, &mut entries, &mut failing);
         }
         self.name_what_else_fails(&mut entries, &failing.without_type);
         let Entries { mut all, mut total } = entries;
@@ -97,13 +102,36 @@ impl Model {
                 };
                 if is_selected && let Some((_, ours)) = entries.all.get_mut(config) {
                     ours.held += usize::from(is_held);
+                    let is_contested = link.status.as_ref().is_some_and(|status| status.has_rival(self.now));
+                    let counted = (link.is_in_sync(), is_contested);
                     if link.wanted != 0 {
-                        count(ours, link, failure.as_ref());
+                        count(ours, counted, failure.as_ref());
                     }
                     if !std::mem::replace(&mut is_counted, true) {
-                        count(&mut entries.total, link, failure.as_ref());
+                        count(&mut entries.total, counted, failure.as_ref());
                     }
                 }
+            }
+        }
+    }
+
+    /// The same with those that have no copy to fail, though nobody forbids it.
+    fn count_without_copy<'a>(&'a self, state: &'a TypeState, entries: &mut Entries, failing: &mut FailingObjects<'a>) {
+        for origin in state.without_copy.all() {
+            let subject = state.of_origin_alone(origin);
+            let Some(failure) = self.failure(&subject) else {
+                continue;
+            };
+            failing.without_type.remove(&subject);
+            let mut is_counted = false;
+            for config in state.plan.select(&state.selected_as(origin)) {
+                if let Some((_, ours)) = entries.all.get_mut(config) {
+                    count(ours, (false, false), Some(&failure));
+                    is_counted = true;
+                }
+            }
+            if is_counted {
+                count(&mut entries.total, (false, false), Some(&failure));
             }
         }
     }
@@ -145,6 +173,7 @@ impl Model {
                 Subject::Thing(_, Topic::Object, _) if !objects.contains(subject) => continue,
                 Subject::Thing(_, Topic::Heartbeat | Topic::ConfigStatus | Topic::Edge, _) => continue,
                 Subject::Thing(_, topic, name) if topic.is_of_type() => Some(self.selecting_type(name)),
+                Subject::Thing(side, Topic::Object, name) => self.selecting_kind(*side, name),
                 _ => None,
             };
             let Some(failure) = self.failure(subject) else { continue };
@@ -156,8 +185,7 @@ impl Model {
             let of_configs = entries.all.iter_mut().filter(|(config, _)| is_of(config));
             concerned.extend(of_configs.map(|(_, (_, ours))| ours));
             for ours in concerned {
-                ours.failing += 1;
-                keep(&mut ours.failures, failure.clone());
+                fails(ours, &failure);
             }
         }
     }
@@ -171,6 +199,17 @@ impl Model {
         });
         let configs = types.flat_map(|state| &state.plan.configs);
         configs.map(|of| Rc::clone(&of.config)).collect()
+    }
+
+    /// The configs that select objects of the kind of one, `Kind/namespace/name`; `None` if there are none.
+    fn selecting_kind(&self, side: Side, name: &str) -> Option<BTreeSet<Rc<str>>> {
+        let kind = name.split('/').next().unwrap_or(name);
+        let of_kind = self.types.values().filter(|state| &*state.type_at(side).kind == kind);
+        let configs: BTreeSet<_> = of_kind
+            .flat_map(|state| &state.plan.configs)
+            .map(|of| Rc::clone(&of.config))
+            .collect();
+        Some(configs).filter(|configs| !configs.is_empty())
     }
 
     /// What of a config cannot be followed.
@@ -216,22 +255,25 @@ impl<'a> FailingObjects<'a> {
     }
 }
 
-/// Counts an object that a config selects.
-fn count(ours: &mut OfEdge, link: &Link, failure: Option<&Failure>) {
+/// Counts an object that a config selects: whether it is in sync, and whether another one writes its status too.
+fn count(ours: &mut OfEdge, (is_in_sync, is_contested): (bool, bool), failure: Option<&Failure>) {
     ours.selected += 1;
+    ours.contested += usize::from(is_contested);
     match failure {
-        Some(failure) => {
-            let is_conflict = failure.reason == "Conflict";
-            *if is_conflict {
-                &mut ours.conflicts
-            } else {
-                &mut ours.failing
-            } += 1;
-            keep(&mut ours.failures, failure.clone());
-        }
-        None if link.is_in_sync() => ours.synced += 1,
+        Some(failure) => fails(ours, failure),
+        None if is_in_sync => ours.synced += 1,
         None => ours.pending += 1,
     }
+}
+
+fn fails(ours: &mut OfEdge, failure: &Failure) {
+    let is_conflict = failure.reason == LogReason::Conflict.as_str();
+    *if is_conflict {
+        &mut ours.conflicts
+    } else {
+        &mut ours.failing
+    } += 1;
+    keep(&mut ours.failures, failure.clone());
 }
 
 /// A hold is said by the configs that select something of what is held. What is held of a type that no config selects any

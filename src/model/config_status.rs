@@ -174,9 +174,11 @@ impl KnownStatus {
 
 /// True if more has changed than counts.
 fn is_news(was: &Status, is: &Status) -> bool {
+    let rules = |of: &OfEdge| of.denied.iter().map(|denied| denied.rule.clone()).collect::<Vec<_>>();
     let named = |ours: &OfEdge, other: &OfEdge| {
         (ours.observed_generation, &ours.failures, &ours.problems, &ours.hold)
             == (other.observed_generation, &other.failures, &other.problems, &other.hold)
+            && rules(ours) == rules(other)
     };
     let is_named_alike = match (was.edges.first(), is.edges.first()) {
         (Some(was), Some(is)) => named(was, is),

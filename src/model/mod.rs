@@ -56,6 +56,7 @@ mod timers;
 mod trust;
 mod turns;
 mod types;
+mod without_copy;
 mod work;
 mod workers;
 
@@ -414,6 +415,8 @@ impl Role for Model {
         self.keep_record();
         if self.may_write() {
             self.keep_hub_namespaces();
+        }
+        if self.may_tell_hub() {
             self.send_heartbeat();
             self.write_statuses();
         }
@@ -471,7 +474,7 @@ impl Role for Model {
         let queue = self.queue.next_due().filter(|_| self.workers.have_room());
         let may = |timer| match timer {
             Timer::HubNamespaces | Timer::Work => self.may_write(),
-            Timer::Heartbeat | Timer::ConfigStatus => self.may_write() && !self.writes_to_configs(),
+            Timer::Heartbeat | Timer::ConfigStatus => self.may_tell_hub() && !self.writes_to_configs(),
             Timer::Events(side) => self.may_write() && !self.sides.of(side).answering.is_silent(),
             Timer::Record => self.may_keep_record(),
             Timer::ConfigKinds => self.selecting.are_known(),

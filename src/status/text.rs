@@ -2,6 +2,7 @@
 
 use super::report::{Copies, Explained, Followed, OfConfig, Report, State, Verdict};
 use super::table::{Cell, Colour, Column, shown, table, wrapped};
+use crate::api::status::OfEdge;
 use crate::cli::Screen;
 
 /// So many objects are named unless all are asked for.
@@ -59,7 +60,8 @@ pub(super) fn text(report: &Report, style: Style) -> String {
             );
         }
         text += &confirmed_by(config.confirm.as_deref(), 2);
-        for edge in config.edges.iter().filter(|edge| edge.state != State::Synced) {
+        let is_said = |edge: &&Followed| edge.state != State::Synced || !not_all(&edge.says).is_empty();
+        for edge in config.edges.iter().filter(is_said) {
             text += &details(config, edge, style);
         }
     }
@@ -174,7 +176,7 @@ fn age(seconds: u64) -> String {
 fn why(edge: &Followed, generation: i64) -> String {
     let says = &edge.says;
     match edge.state {
-        State::Synced => String::new(),
+        State::Synced => not_all(says).join("; "),
         State::Stale => match &edge.last_seen {
             Some(at) => format!("not heard of since {at}"),
             None => "never heard of".to_owned(),
@@ -201,6 +203,18 @@ fn why(edge: &Followed, generation: i64) -> String {
     }
 }
 
+/// What is to be known though nothing fails.
+fn not_all(says: &OfEdge) -> Vec<String> {
+    let denied = says.denied.iter();
+    let denied = denied.map(|it| format!("{} not allowed by the owner of the edge: {}", it.objects, it.rule));
+    let contested = format!(
+        "{} with a status that the syncer of another edge writes too",
+        says.contested
+    );
+    let contested = Some(contested).filter(|_| says.contested > 0);
+    denied.chain(contested).collect()
+}
+
 /// All that is wrong with a config at an edge.
 fn details(config: &OfConfig, edge: &Followed, style: Style) -> String {
     let (says, width) = (&edge.says, style.screen.width);
@@ -222,6 +236,9 @@ fn details(config: &OfConfig, edge: &Followed, style: Style) -> String {
     }
     for problem in &says.problems {
         say(&format!("{}: {}", problem.field, problem.message), 2);
+    }
+    for words in not_all(says) {
+        say(&words, 2);
     }
     more(
         &mut say,

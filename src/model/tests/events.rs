@@ -85,7 +85,7 @@ fn a_config_of_which_objects_fail_has_an_event_once() {
 fn a_config_has_an_event_for_each_reason_that_objects_fail_for() {
     let mut bench = Bench::listed();
     let origins = bench.origins();
-    let mut told = Vec::new();
+    let mut said = Vec::new();
     for (name, fails) in [
         (
             "a",
@@ -102,19 +102,19 @@ fn a_config_has_an_event_for_each_reason_that_objects_fail_for() {
         bench.pass(5 * SECOND);
         let all = since(&mut bench).into_iter();
         let of_config = all.filter(|(_, side, ..)| *side == Side::Hub);
-        told.extend(of_config.map(|(reason, _, _, words)| (name, reason, words)));
+        said.extend(of_config.map(|(reason, _, _, words)| (name, reason, words)));
         // The others are tried again.
         while !bench.work.is_empty() {
             bench.fail(Side::Edge, refused());
         }
     }
-    let reasons: Vec<_> = told.iter().map(|(name, reason, _)| (*name, *reason)).collect();
+    let reasons: Vec<_> = said.iter().map(|(name, reason, _)| (*name, *reason)).collect();
     assert_eq!(
         reasons,
         [("a", ConflictDetected), ("b", ApplyFailed), ("d", WaitingForDeletion)]
     );
     let conflict = "edge edge: not synced: ConfigMap/shop/a: Conflict: not synced, because an object of that name";
-    assert!(told[0].2.starts_with(conflict), "{told:?}");
+    assert!(said[0].2.starts_with(conflict), "{said:?}");
 }
 
 #[test]
