@@ -111,6 +111,11 @@ pub struct Failure {
     pub reason: String,
     /// The server's words.
     pub message: String,
+    /// What was being done.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub doing: String,
+    /// How often it had failed when this was written: that it goes on is no news.
+    pub tries: u32,
 }
 
 /// Objects that the owner of the edge does not allow.
@@ -245,6 +250,14 @@ impl Status {
         }
     }
 
+    /// Without what grows while all stays as it is: how often each thing has failed.
+    #[must_use]
+    pub fn without_tries(mut self) -> Self {
+        let failures = self.edges.iter_mut().flat_map(|edge| &mut edge.failures);
+        failures.for_each(|failure| failure.tries = 0);
+        self
+    }
+
     /// Without the entries of others, as this syncer applies it.
     #[must_use]
     pub fn only_of(&self, uid: &str) -> Self {
@@ -341,6 +354,8 @@ impl OfEdge {
             side: text(of, "side"),
             reason: text(of, "reason"),
             message: text(of, "message"),
+            doing: text(of, "doing"),
+            tries: u32::try_from(count(of, "tries")).unwrap_or(u32::MAX),
         };
         let problem = |of: &Value| FieldProblem {
             field: text(of, "field"),

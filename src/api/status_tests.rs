@@ -27,6 +27,7 @@ fn the_summary_follows_from_the_entries() {
             side: "edge".to_owned(),
             reason: "ObjectRejected".to_owned(),
             message: "no".to_owned(),
+            ..Failure::default()
         }];
         edge
     };

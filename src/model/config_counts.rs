@@ -163,6 +163,8 @@ impl Model {
             side: subject.side().word().to_owned(),
             reason: note.reason.as_str().to_owned(),
             message: note.message.to_string(),
+            doing: note.doing.to_string(),
+            tries: note.tries,
         })
     }
 

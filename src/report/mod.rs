@@ -268,7 +268,7 @@ impl Report {
             let (kind, shared) = (failures::kind(error), shared_reason(error));
             let line = self.failures.fails(&subject, kind, shared, self.now);
             self.failures
-                .note(&subject, reason, stranger.unwrap_or(&text), self.clock);
+                .note(&subject, reason, (doing, stranger.unwrap_or(&text)), self.clock);
             line
         };
         let Some(line) = line else {

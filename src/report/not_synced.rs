@@ -18,7 +18,7 @@ impl Report {
     ) -> bool {
         let kind = failures::kind_of_words(kind);
         let line = self.failures.fails(subject, kind, shared, self.now);
-        self.failures.note(subject, reason, words, self.clock);
+        self.failures.note(subject, reason, ("", words), self.clock);
         line.is_some()
     }
 

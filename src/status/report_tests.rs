@@ -161,7 +161,10 @@ fn paths_of_page() -> BTreeSet<String> {
 fn the_page_has_each_field_of_the_json_and_no_other() {
     let says = OfEdge {
         name: "site".to_owned(),
-        failures: vec![Failure::default()],
+        failures: vec![Failure {
+            doing: "applying".to_owned(),
+            ..Failure::default()
+        }],
         problems: vec![FieldProblem::default()],
         problem_count: 1,
         denied: vec![Denied::default()],

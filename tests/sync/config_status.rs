@@ -116,6 +116,10 @@ async fn an_object_that_the_edge_refuses_is_named_with_the_servers_words_until_i
     );
     let message = failure["message"].as_str().unwrap_or_default();
     assert!(message.contains("should be less than or equal to 5"), "{message}");
+    assert!(
+        failure["doing"].is_string() && failure["tries"].as_u64() >= Some(1),
+        "{failure}"
+    );
     let whole = condition(&config, "Ready");
     assert_eq!(
         (&whole["status"], &whole["reason"]),

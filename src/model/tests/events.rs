@@ -94,7 +94,7 @@ fn a_config_has_an_event_for_each_reason_that_objects_fail_for() {
         ("b", |bench| bench.fail(Side::Edge, refused())),
         ("c", |bench| bench.fail(Side::Edge, refused())),
         ("d", |bench| {
-            bench.fail(Side::Edge, Error::Ending(vec!["example.org/stays".to_owned()]))
+            bench.fail(Side::Edge, Error::Ending(vec!["example.org/stays".to_owned()]));
         }),
     ] {
         bench.says(origins, &config_map(name, 20));
