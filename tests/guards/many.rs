@@ -254,9 +254,9 @@ async fn a_config_that_selects_nothing_of_what_is_held_is_ready(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     let mut syncer = begin(&pair, &shop, flags, &[], 40).await;
     let mall = format!("{shop}-mall");
-    stock(&hub, &mall, &["x"], &json!({})).await;
+    stock(&hub, &mall, &["x"], &json!({"v": "1"})).await;
     hub.create(&syncer_config("other", config_maps(&mall, &["x"]))).await;
-    copy_equals(&edge, &mall, "x", &json!({})).await;
+    copy_equals(&edge, &mall, "x", &json!({"v": "1"})).await;
     delete_at_once(&pair, &mut syncer, &shop, &names(0..30)).await;
     some_are_held(&pair, &shop, 40, 10).await;
     let other = [CONFIG_API, "syncerconfigs", "", "other"];
