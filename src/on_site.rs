@@ -117,11 +117,26 @@ pub fn failure(subject: &Subject, note: &Note) -> Row {
     Row::new(Mark::Bad, name, [subject.side().word(), ", ", &why(note)].concat())
 }
 
-/// The reason of the log's line, since when, and the server's words.
+/// The reason of the log's line, since when, what was done how often, and the server's words.
 fn why(note: &Note) -> String {
     let colon = if note.message.is_empty() { "" } else { ": " };
     let reason = note.reason.as_str();
-    [reason, " since ", &note.since, colon, &note.message].concat()
+    let comma = if note.doing.is_empty() { "" } else { ", " };
+    let tries = match note.tries {
+        0 | 1 => String::new(),
+        tries => format!(", tried {tries} times"),
+    };
+    [
+        reason,
+        " since ",
+        &note.since,
+        comma,
+        &note.doing,
+        &tries,
+        colon,
+        &note.message,
+    ]
+    .concat()
 }
 
 /// How it is with the objects of a type.
@@ -267,6 +282,8 @@ mod tests {
             reason: LogReason::ObjectRejected,
             message: message.into(),
             since: "2026-11-21T14:00:00Z".into(),
+            doing: Box::default(),
+            tries: 1,
         }
     }
 

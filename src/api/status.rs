@@ -4,16 +4,22 @@
 //! from the entries alone, so that all syncers of a config write the same one (Kubernetes API conventions: `Ready` sums up
 //! the others; a transition time changes with the status of its condition only).
 
-use std::fmt::Write as _;
+mod summary;
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use self::summary::total;
+pub(super) use self::summary::{Said, sum_up};
 pub use super::field_problem::FieldProblem;
 
 /// How many failures and problems an entry names.
 pub const NAMED: usize = 10;
+/// How many rules of the edge's owner an entry names.
+const RULES: usize = 5;
 /// The most entries that are read: no API server stores more.
 const MOST_ENTRIES: usize = 10_000;
 /// How many characters a message of a condition has: the conventions allow 32768, and people read few.
@@ -75,6 +81,12 @@ pub struct OfEdge {
     pub conflicts: usize,
     /// How many copies wait with their delete.
     pub held: usize,
+    /// How many have a status that the syncer of another edge writes too.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub contested: usize,
+    /// What the owner of the edge does not allow of what the config selects; it counts nowhere else.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<Denied>,
     /// What fails, the oldest first; [`NAMED`] at most.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
@@ -105,6 +117,20 @@ pub struct Failure {
     pub reason: String,
     /// The server's words.
     pub message: String,
+    /// What was being done.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub doing: String,
+    /// How often it had failed when this was written: that it goes on is no news.
+    pub tries: u32,
+}
+
+/// Objects that the owner of the edge does not allow.
+#[derive(Clone, Debug, Default, Serialize, PartialEq, Eq)]
+pub struct Denied {
+    /// The flag that forbids them.
+    pub rule: String,
+    /// How many they are, as far as they are counted.
+    pub objects: usize,
 }
 
 /// Why deletes are held.
@@ -227,6 +253,14 @@ impl Status {
         }
     }
 
+    /// Without what grows while all stays as it is: how often each thing has failed.
+    #[must_use]
+    pub fn without_tries(mut self) -> Self {
+        let failures = self.edges.iter_mut().flat_map(|edge| &mut edge.failures);
+        failures.for_each(|failure| failure.tries = 0);
+        self
+    }
+
     /// Without the entries of others, as this syncer applies it.
     #[must_use]
     pub fn only_of(&self, uid: &str) -> Self {
@@ -303,104 +337,12 @@ impl Condition {
     }
 }
 
-fn total(edges: &[OfEdge], of: impl Fn(&OfEdge) -> usize) -> usize {
-    edges.iter().map(of).sum()
-}
-
-/// The conditions that follow from the entries.
-pub(super) fn sum_up(edges: &[OfEdge]) -> Vec<Condition> {
-    let observed_generation = edges
-        .iter()
-        .map(|edge| edge.observed_generation)
-        .min()
-        .unwrap_or_default();
-    let condition = |of: &str, status: bool, said: Said| Condition::new(of, word(status), said, observed_generation);
-    let (is_valid, valid) = config_valid(edges);
-    let (is_synced, synced) = synced(edges);
-    let (is_held, held) = deletes_held(edges);
-    let worst = [(is_valid, &valid), (is_synced, &synced), (!is_held, &held)]
-        .into_iter()
-        .find(|(good, _)| !good);
-    let ready = worst.map_or_else(|| synced.clone(), |(_, worst)| worst.clone());
-    vec![
-        condition(READY, worst.is_none(), ready),
-        condition(CONFIG_VALID, is_valid, valid),
-        condition(SYNCED, is_synced, synced),
-        condition(DELETES_HELD, is_held, held),
-    ]
-}
-
-/// A reason and a message.
-pub(super) type Said = (&'static str, String);
-
-fn config_valid(edges: &[OfEdge]) -> (bool, Said) {
-    let mut problems: Vec<String> = Vec::new();
-    for edge in edges {
-        for FieldProblem { field, message, .. } in &edge.problems {
-            let said = format!("{field}: {message}");
-            // Edges of one kind say the same.
-            if !problems.contains(&said) {
-                problems.push(said);
-            }
-        }
+impl Denied {
+    /// By the rules, of which the first are kept.
+    pub fn most(rules: BTreeMap<String, usize>) -> Vec<Self> {
+        let all = rules.into_iter().map(|(rule, objects)| Self { rule, objects });
+        all.take(RULES).collect()
     }
-    let count = edges.iter().map(|edge| edge.problem_count).max().unwrap_or_default();
-    if count == 0 {
-        return (true, (ALL_FOLLOWED, "each entry is followed".to_owned()));
-    }
-    let named = problems.len();
-    let mut message = problems.join("; ");
-    if count > named {
-        let _ = write!(message, "; and {} more", count - named);
-    }
-    (false, (NOT_FOLLOWED, message))
-}
-
-fn synced(edges: &[OfEdge]) -> (bool, Said) {
-    let (synced, selected) = (total(edges, |edge| edge.synced), total(edges, |edge| edge.selected));
-    let sum = match selected {
-        0 => "no object is selected".to_owned(),
-        _ => format!("{synced} of {selected} objects are synced"),
-    };
-    let sum = match first_unmatched(edges) {
-        Some(unmatched) => format!("{sum}; {unmatched}"),
-        None => sum,
-    };
-    let failures = edges
-        .iter()
-        .flat_map(|edge| edge.failures.iter().map(move |failure| (edge, failure)));
-    if let Some((edge, failure)) = failures.min_by(|(_, a), (_, b)| a.cmp(b)) {
-        let at = if edges.len() > 1 { edge.called() } else { String::new() };
-        let Failure {
-            object,
-            side,
-            reason,
-            message,
-            ..
-        } = failure;
-        let what = if object.is_empty() {
-            format!("the {side}")
-        } else {
-            format!("{object} at the {side}")
-        };
-        let message = if message.is_empty() { reason } else { message };
-        return (false, (FAILING, format!("{sum}; {at}{what}: {message}")));
-    }
-    if synced < selected {
-        return (false, (PENDING, sum));
-    }
-    if total(edges, |edge| edge.pending) > 0 {
-        return (false, (PENDING, format!("{sum}; not everything has been read yet")));
-    }
-    (true, (ALL_SYNCED, sum))
-}
-
-/// The first entry that selects nothing where it may.
-fn first_unmatched(edges: &[OfEdge]) -> Option<String> {
-    let (edge, FieldProblem { field, message, .. }) =
-        edges.iter().find_map(|edge| Some((edge, edge.unmatched.first()?)))?;
-    let at = if edges.len() > 1 { edge.called() } else { String::new() };
-    Some(format!("{at}{field}: {message}"))
 }
 
 /// Ends a message that is too long where a sentence ends, so that a token in it is a whole one.
@@ -420,31 +362,20 @@ fn length(of: &impl Serialize) -> usize {
     serde_json::to_string(of).map_or(0, |text| text.len())
 }
 
-fn deletes_held(edges: &[OfEdge]) -> (bool, Said) {
-    let holds: Vec<(&OfEdge, &Hold)> = edges
-        .iter()
-        .filter_map(|edge| Some((edge, edge.hold.as_ref()?)))
-        .collect();
-    let Some((_, first)) = holds.first() else {
-        return (false, (NOTHING_HELD, String::new()));
-    };
-    let known = super::HOLD_REASONS.iter().find(|known| **known == first.reason);
-    let messages = holds.iter().map(|(edge, hold)| match edges.len() {
-        1 => hold.message.clone(),
-        _ => format!("{}{}", edge.called(), hold.message),
-    });
-    let messages: Vec<String> = messages.collect();
-    (true, (known.copied().unwrap_or(DELETES_HELD), messages.join("; ")))
-}
-
 impl OfEdge {
     fn read(of: &Value) -> Self {
+        let denied = |of: &Value| Denied {
+            rule: text(of, "rule"),
+            objects: count(of, "objects"),
+        };
         let failure = |of: &Value| Failure {
             since: text(of, "since"),
             object: text(of, "object"),
             side: text(of, "side"),
             reason: text(of, "reason"),
             message: text(of, "message"),
+            doing: text(of, "doing"),
+            tries: u32::try_from(count(of, "tries")).unwrap_or(u32::MAX),
         };
         let problem = |of: &Value| FieldProblem {
             field: text(of, "field"),
@@ -465,6 +396,8 @@ impl OfEdge {
             failing: count(of, "failing"),
             conflicts: count(of, "conflicts"),
             held: count(of, "held"),
+            contested: count(of, "contested"),
+            denied: items(&of["denied"]).map(denied).collect(),
             failures: items(&of["failures"]).map(failure).collect(),
             problems: items(&of["problems"]).map(problem).collect(),
             problem_count: count(of, "problemCount"),

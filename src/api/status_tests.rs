@@ -29,6 +29,7 @@ fn the_summary_follows_from_the_entries() {
             side: "edge".to_owned(),
             reason: "ObjectRejected".to_owned(),
             message: "no".to_owned(),
+            ..Failure::default()
         }];
         edge
     };
@@ -146,6 +147,42 @@ fn what_is_not_read_yet_is_pending() {
     let status = Status::default().with(open, "now");
     let message = "no object is selected; not everything has been read yet";
     assert_eq!(said(&status)[0], (READY, "False", PENDING, message));
+}
+
+// A config of which all was denied was "no object is selected".
+#[test]
+fn what_the_edge_denies_and_what_another_edge_writes_too_is_said_though_nothing_fails() {
+    let denied = |rule: &str, objects| Denied {
+        rule: rule.to_owned(),
+        objects,
+    };
+    for (synced, selected, denials, contested, expected) in [
+        (0, 0, vec![], 0, "no object is selected"),
+        (
+            0,
+            0,
+            vec![denied("--deny-namespace a", 12)],
+            0,
+            "no object is synced; 12 more are not allowed by the owner of the edge: --deny-namespace a",
+        ),
+        (
+            2,
+            2,
+            vec![denied("--deny-namespace a", 1)],
+            1,
+            "2 of 2 objects are synced; 1 more is not allowed by the owner of the edge: --deny-namespace a; 1 has a status that \
+             the syncer of another edge writes too",
+        ),
+    ] {
+        let mut ours = edge("a", synced, selected);
+        (ours.denied, ours.contested) = (denials, contested);
+        let status = Status::default().with(ours, "now");
+        assert_eq!(said(&status)[0], (READY, "True", ALL_SYNCED, expected));
+        let stored = serde_json::json!({"status": status}).to_string();
+        assert_eq!(Status::of_config(stored.as_bytes()).1, status);
+    }
+    let many = (0..10).map(|index| (format!("--deny-namespace {index}"), 1)).collect();
+    assert_eq!(Denied::most(many).len(), RULES);
 }
 
 #[test]

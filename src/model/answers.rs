@@ -8,7 +8,6 @@ use driver::page::{self, Server};
 use driver::serve::HealthQuery;
 use tokio::time::Instant;
 
-use super::one_cluster::Clusters;
 use super::{Model, on_site};
 use crate::metrics::{ConfigProblems, Snapshot, render, status};
 use crate::plan::Direction;
@@ -130,9 +129,8 @@ impl Model {
                 types_not_served: not_served.filter(|missing| missing.is_reported()).count(),
                 namespaces_missing: self.selected_namespaces.count_lacking(),
             },
-            // That both are one cluster stops everything, so it counts as one more failure.
             conflicts: self.report.conflicts(),
-            failing: self.report.failing() + usize::from(self.clusters == Clusters::One),
+            failing: self.report.failing(),
             credentials_end: ids
                 .iter()
                 .filter_map(|&side| Some((side, self.sides.of(side).contact.credentials_end?)))

@@ -5,15 +5,16 @@ use std::rc::Rc;
 
 use driver::failures::shortened;
 use kube_lite::ObjectName;
+use kube_lite::logging::LogReason;
 
 use super::configs::ConfigName;
 use super::guard::Condition;
-use super::inventory::Link;
 use super::unmatched::Unmatched;
 use super::{Model, TypeState};
 use crate::api::status::{Failure, FieldProblem, Hold, NAMED, OfEdge};
 use crate::plan::OfConfig;
 use crate::report::{Subject, Topic};
+use crate::side::Side;
 
 /// What this edge says.
 struct Entries {
@@ -50,31 +51,30 @@ impl Model {
             },
         };
         let mut unmatched = self.unmatched(is_complete);
+        let (mut denied, denied_in_all) = self.denied_objects();
         for of in self.selecting.names() {
+            let config = of.0.of_name(&of.1);
             let mut ours = OfEdge {
                 observed_generation: self.statuses.generation(&of),
                 problems: Vec::new(),
                 problem_count: 0,
+                denied: denied.remove(&*config).unwrap_or_default(),
                 ..entries.total.clone()
             };
-            let config = of.0.of_name(&of.1);
             self.count_problems(&of, &config, unmatched.remove(&*config), &mut ours);
             entries.total.add_problems(&config, &ours);
             entries.all.insert(config.into(), (of, ours));
         }
+        entries.total.denied = denied_in_all;
         let mut failing = FailingObjects::of(self.report.notes().map(|(subject, _)| subject));
         for state in self.types.values() {
             self.count_objects_of(state, &mut entries, &mut failing);
+            self.count_without_copy(state, &mut entries, &mut failing);
         }
         self.name_what_else_fails(&mut entries, &failing.without_type);
         let Entries { mut all, mut total } = entries;
         total.held = objects;
-        // What is held of a type that no config selects any more, or that is gone, is said by all.
-        if all.values().all(|(_, ours)| ours.held == 0) {
-            for (_, ours) in all.values_mut() {
-                ours.held = objects;
-            }
-        }
+        share_hold(all.values_mut().map(|(_, ours)| ours), objects);
         let all = all.into_values().map(|(of, ours)| (of, ours.bounded()));
         (all.collect(), total.bounded())
     }
@@ -104,13 +104,36 @@ impl Model {
                 };
                 if is_selected && let Some((_, ours)) = entries.all.get_mut(config) {
                     ours.held += usize::from(is_held);
+                    let is_contested = link.status.as_ref().is_some_and(|status| status.has_rival(self.now));
+                    let counted = (link.is_in_sync(), is_contested);
                     if link.wanted != 0 {
-                        count(ours, link, failure.as_ref());
+                        count(ours, counted, failure.as_ref());
                     }
                     if !std::mem::replace(&mut is_counted, true) {
-                        count(&mut entries.total, link, failure.as_ref());
+                        count(&mut entries.total, counted, failure.as_ref());
                     }
                 }
+            }
+        }
+    }
+
+    /// The same with those that have no copy to fail, though nobody forbids it.
+    fn count_without_copy<'a>(&'a self, state: &'a TypeState, entries: &mut Entries, failing: &mut FailingObjects<'a>) {
+        for origin in state.without_copy.all() {
+            let subject = state.of_origin_alone(origin);
+            let Some(failure) = self.failure(&subject) else {
+                continue;
+            };
+            failing.without_type.remove(&subject);
+            let mut is_counted = false;
+            for config in state.plan.select(&state.selected_as(origin)) {
+                if let Some((_, ours)) = entries.all.get_mut(config) {
+                    count(ours, (false, false), Some(&failure));
+                    is_counted = true;
+                }
+            }
+            if is_counted {
+                count(&mut entries.total, (false, false), Some(&failure));
             }
         }
     }
@@ -142,6 +165,8 @@ impl Model {
             side: subject.side().word().to_owned(),
             reason: note.reason.as_str().to_owned(),
             message: note.message.to_string(),
+            doing: note.doing.to_string(),
+            tries: note.tries,
         })
     }
 
@@ -152,6 +177,7 @@ impl Model {
                 Subject::Thing(_, Topic::Object, _) if !objects.contains(subject) => continue,
                 Subject::Thing(_, Topic::Heartbeat | Topic::ConfigStatus | Topic::Edge, _) => continue,
                 Subject::Thing(_, topic, name) if topic.is_of_type() => Some(self.selecting_type(name)),
+                Subject::Thing(side, Topic::Object, name) => self.selecting_kind(*side, name),
                 _ => None,
             };
             let Some(failure) = self.failure(subject) else { continue };
@@ -163,8 +189,7 @@ impl Model {
             let of_configs = entries.all.iter_mut().filter(|(config, _)| is_of(config));
             concerned.extend(of_configs.map(|(_, (_, ours))| ours));
             for ours in concerned {
-                ours.failing += 1;
-                keep(&mut ours.failures, failure.clone());
+                fails(ours, &failure);
             }
         }
     }
@@ -178,6 +203,17 @@ impl Model {
         });
         let configs = types.flat_map(|state| &state.plan.configs);
         configs.map(|of| Rc::clone(&of.config)).collect()
+    }
+
+    /// The configs that select objects of the kind of one, `Kind/namespace/name`; `None` if there are none.
+    fn selecting_kind(&self, side: Side, name: &str) -> Option<BTreeSet<Rc<str>>> {
+        let kind = name.split('/').next().unwrap_or(name);
+        let of_kind = self.types.values().filter(|state| &*state.type_at(side).kind == kind);
+        let configs: BTreeSet<_> = of_kind
+            .flat_map(|state| &state.plan.configs)
+            .map(|of| Rc::clone(&of.config))
+            .collect();
+        Some(configs).filter(|configs| !configs.is_empty())
     }
 
     /// What of a config cannot be followed, and what of it is unmatched.
@@ -233,21 +269,38 @@ impl<'a> FailingObjects<'a> {
     }
 }
 
-/// Counts an object that a config selects.
-fn count(ours: &mut OfEdge, link: &Link, failure: Option<&Failure>) {
+/// Counts an object that a config selects: whether it is in sync, and whether another one writes its status too.
+fn count(ours: &mut OfEdge, (is_in_sync, is_contested): (bool, bool), failure: Option<&Failure>) {
     ours.selected += 1;
+    ours.contested += usize::from(is_contested);
     match failure {
-        Some(failure) => {
-            let is_conflict = failure.reason == "Conflict";
-            *if is_conflict {
-                &mut ours.conflicts
-            } else {
-                &mut ours.failing
-            } += 1;
-            keep(&mut ours.failures, failure.clone());
-        }
-        None if link.is_in_sync() => ours.synced += 1,
+        Some(failure) => fails(ours, failure),
+        None if is_in_sync => ours.synced += 1,
         None => ours.pending += 1,
+    }
+}
+
+fn fails(ours: &mut OfEdge, failure: &Failure) {
+    let is_conflict = failure.reason == LogReason::Conflict.as_str();
+    *if is_conflict {
+        &mut ours.conflicts
+    } else {
+        &mut ours.failing
+    } += 1;
+    keep(&mut ours.failures, failure.clone());
+}
+
+/// A hold is said by the configs that select something of what is held. What is held of a type that no config selects any
+/// more, or that is gone, is said by all.
+fn share_hold<'a>(all: impl Iterator<Item = &'a mut OfEdge>, objects: usize) {
+    let all: Vec<&mut OfEdge> = all.collect();
+    let is_of_some = all.iter().any(|ours| ours.held > 0);
+    for ours in all {
+        match (is_of_some, ours.held) {
+            (true, 0) => ours.hold = None,
+            (true, _) => {}
+            (false, _) => ours.held = objects,
+        }
     }
 }
 
@@ -261,24 +314,5 @@ fn keep(failures: &mut Vec<Failure>, failure: Failure) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ten_failures_are_kept_and_those_are_the_oldest_in_whatever_order_they_come() {
-        let since = |minute: usize| Failure {
-            since: format!("2026-01-01T00:{minute:02}:00Z"),
-            object: format!("ConfigMap/shop/c{}", 99 - minute),
-            ..Failure::default()
-        };
-        let oldest: Vec<Failure> = (0..NAMED).map(since).collect();
-        for step in [1, 5, 7, 11] {
-            let mut kept = Vec::new();
-            for index in 0..12 {
-                keep(&mut kept, since(index * step % 12));
-                assert!(kept.len() <= NAMED && kept.is_sorted(), "{step}: {kept:?}");
-            }
-            assert_eq!(kept, oldest, "{step}");
-        }
-    }
-}
+#[path = "config_counts_tests.rs"]
+mod tests;

@@ -89,7 +89,8 @@ impl ConfigStatuses {
             let is = known.is.only_of(uid);
             let status = known.is.with(ours, clock);
             let mine = status.only_of(uid);
-            let differs = match (mine != is, is_news(&is, &mine)) {
+            let (was, will_be) = (is.without_tries(), mine.clone().without_tries());
+            let differs = match (will_be != was, is_news(&was, &will_be)) {
                 (false, _) => Differs::Not,
                 (true, false) => Differs::ByCounts(known.rarely()),
                 (true, true) => Differs::ByMore,
@@ -186,10 +187,12 @@ impl KnownStatus {
 
 /// True if more has changed than counts.
 fn is_news(was: &Status, is: &Status) -> bool {
+    let rules = |of: &OfEdge| of.denied.iter().map(|denied| denied.rule.clone()).collect::<Vec<_>>();
     let named = |ours: &OfEdge, other: &OfEdge| {
         ours.observed_generation == other.observed_generation
             && (&ours.failures, &ours.problems, &ours.unmatched, &ours.hold)
                 == (&other.failures, &other.problems, &other.unmatched, &other.hold)
+            && rules(ours) == rules(other)
     };
     let is_named_alike = match (was.edges.first(), is.edges.first()) {
         (Some(was), Some(is)) => named(was, is),
@@ -312,6 +315,44 @@ mod tests {
             assert_eq!(written(&mut statuses, &["a"], 2, now), Vec::<String>::new());
             now += Duration::from_secs(wait);
             assert_eq!(written(&mut statuses, &["a"], 2, now), ["a"]);
+        }
+    }
+
+    // An hour in which nothing happens has heartbeats alone, also while an object fails.
+    #[test]
+    fn that_something_is_tried_again_is_written_with_other_news_and_is_none_itself() {
+        let mut now = Instant::now();
+        let mut statuses = ConfigStatuses::default();
+        sees(&mut statuses, "a", 1, &Status::default(), now);
+        // How often it has failed, the server's words, and what is written.
+        for (tries, message, expected) in [
+            (1, "no", Some(1)),
+            (2, "no", None),
+            (4_000_000_000, "no", None),
+            (4_000_000_001, "never", Some(4_000_000_001_u64)),
+            (4_000_000_001, "never", None),
+        ] {
+            let failure = status::Failure {
+                message: message.to_owned(),
+                doing: "applying".to_owned(),
+                tries,
+                ..status::Failure::default()
+            };
+            let ours = OfEdge {
+                failing: 1,
+                failures: vec![failure],
+                ..synced(1)
+            };
+            now += Duration::from_secs(3600);
+            let (configs, again) = statuses.differing(vec![(config("a"), ours)], UID, "now", now);
+            let written = configs.first().map(|(_, _, body)| {
+                let body: serde_json::Value = serde_json::from_slice(body).expect("it is JSON");
+                let failure = &body["status"]["edges"][0]["failures"][0];
+                assert_eq!(failure["doing"], "applying");
+                failure["tries"].as_u64().expect("it is a number")
+            });
+            assert_eq!((written, again), (expected, None), "{tries} {message}");
+            statuses.is_written(&config("a"), 2, now);
         }
     }
 

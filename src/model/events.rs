@@ -7,11 +7,11 @@
 
 mod kept;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use kube_lite::logging::log_line;
 use kube_lite::logging::times::date_and_time;
-use kube_lite::logging::{LogReason, log_line};
 use kube_lite::{Error, ObjectName, ResourceType};
 use tokio::time::Instant;
 
@@ -21,7 +21,7 @@ use self::kept::{Kept, SOON};
 use super::configs::ConfigName;
 use super::timers::Timer;
 use super::{Effect, Key, Model, Request, Task, TypeId};
-use crate::api::status::OfEdge;
+use crate::api::status::{Failure, OfEdge};
 use crate::plan::Direction;
 use crate::report::{Subject, is_permission};
 use crate::side::Side;
@@ -59,7 +59,8 @@ pub(super) struct Events {
 #[derive(Default)]
 struct ConfigIs {
     hold: Option<String>,
-    fails: bool,
+    /// Why something fails.
+    fails: BTreeSet<EventReason>,
 }
 
 impl Model {
@@ -129,13 +130,9 @@ impl Model {
         let Some(note) = self.report.note_of(&Subject::object(side, object)) else {
             return;
         };
-        let reason = match note.reason {
-            LogReason::Conflict => EventReason::ConflictDetected,
-            LogReason::DeleteBlocked => EventReason::WaitingForDeletion,
-            _ => EventReason::ApplyFailed,
-        };
-        let words = format!("{} at the {side}: {}", note.reason.as_str(), note.message);
-        self.happens_to(key, reason, words);
+        let reason = note.reason.as_str();
+        let words = format!("{reason} at the {side}: {}", note.message);
+        self.happens_to(key, EventReason::of_failure(reason), words);
     }
 
     /// Somebody else has changed a copy, which will be corrected.
@@ -251,20 +248,14 @@ impl Model {
             if let Some(hold) = hold.filter(|hold| was.hold.as_ref() != Some(&hold.reason)) {
                 self.happens_to_config(of, EventReason::DeleteHeld, &hold.message);
             }
-            let count = ours.failing + ours.conflicts;
-            if let Some(first) = ours.failures.first().filter(|_| count > 0 && !was.fails) {
-                let who = if first.object.is_empty() {
-                    &first.side
-                } else {
-                    &first.object
-                };
-                let words = format!(
-                    "not synced: {who}: {}: {}; {count} fail in all",
-                    first.reason, first.message
-                );
-                self.happens_to_config(of, EventReason::ApplyFailed, &words);
+            let mut fails = BTreeSet::new();
+            for failure in &ours.failures {
+                let reason = EventReason::of_failure(&failure.reason);
+                // The oldest for each reason.
+                if fails.insert(reason) && !was.fails.contains(&reason) {
+                    self.happens_to_config(of, reason, &not_synced(failure, ours.failing + ours.conflicts));
+                }
             }
-            let fails = count > 0;
             let hold = hold.map(|hold| hold.reason.clone());
             self.events.configs.insert(of.clone(), ConfigIs { hold, fails });
         }
@@ -351,4 +342,17 @@ impl Model {
             );
         }
     }
+}
+
+/// What an Event on a config says of the oldest failure, of so many.
+fn not_synced(first: &Failure, count: usize) -> String {
+    let Failure {
+        object,
+        side,
+        reason,
+        message,
+        ..
+    } = first;
+    let who = if object.is_empty() { side } else { object };
+    format!("not synced: {who}: {reason}: {message}; {count} fail in all")
 }

@@ -57,6 +57,7 @@ mod trust;
 mod turns;
 mod types;
 mod unmatched;
+mod without_copy;
 mod work;
 mod workers;
 
@@ -415,6 +416,8 @@ impl Role for Model {
         self.keep_record();
         if self.may_write() {
             self.keep_hub_namespaces();
+        }
+        if self.may_tell_hub() {
             self.send_heartbeat();
             self.write_statuses();
         }
@@ -472,7 +475,7 @@ impl Role for Model {
         let queue = self.queue.next_due().filter(|_| self.workers.have_room());
         let may = |timer| match timer {
             Timer::HubNamespaces | Timer::Work => self.may_write(),
-            Timer::Heartbeat | Timer::ConfigStatus => self.may_write() && !self.writes_to_configs(),
+            Timer::Heartbeat | Timer::ConfigStatus => self.may_tell_hub() && !self.writes_to_configs(),
             Timer::Events(side) => self.may_write() && !self.sides.of(side).answering.is_silent(),
             Timer::Record => self.may_keep_record(),
             Timer::ConfigKinds => self.selecting.are_known(),

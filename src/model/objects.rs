@@ -17,7 +17,7 @@ use crate::side::Side;
 use crate::sync::job::Seen;
 use crate::sync::kinds::has_finished;
 use crate::sync::meta::Meta;
-use crate::sync::object::{Desired, Status, has_ephemeral_containers, is_never_synced};
+use crate::sync::object::{Desired, Status, has_ephemeral_containers};
 use crate::sync::ownership::{CopyState, Marked, Owner, origin_hash};
 use crate::sync::parsed::Parsed;
 
@@ -28,6 +28,7 @@ impl Model {
             return;
         };
         let list = source.list;
+        state.without_copy.is_named_again(&meta.object_name(), list);
         let names = state.of_origin(&meta.object_name());
         for name in &names {
             state.inventory.still_at_origin(name, list);
@@ -50,6 +51,9 @@ impl Model {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
+        if state.without_copy.remove(&meta.object_name()) {
+            self.report.clear(&state.of_origin_alone(&meta.object_name()));
+        }
         let names = state.of_origin(&meta.object_name()).into_iter();
         let (gone, others): (Vec<_>, Vec<_>) = names.partition(|name| {
             let needs_worker = state.inventory.gone_from_origin(name);
@@ -149,9 +153,6 @@ impl Model {
         let Some((origin, copy)) = state.both(name) else {
             return Ok(());
         };
-        if let Some(why) = state.refusal(name) {
-            self.report.refused(&origin.for_people(), &why);
-        }
         if state.plan.direction == Direction::Down {
             self.namespace_may_be_there(&origin.name);
         }
@@ -179,10 +180,12 @@ impl Model {
             let is_own = state.is_record(name);
             if may_be_led_astray && Desired::is_led_astray(&origin, &copy, selection, object, is_own) {
                 let side = state.plan.direction.origin();
+                state.without_copy.insert(&origin.name, list);
                 self.report
                     .name_is_never_synced(side, &origin.for_people(), &copy.for_people());
+            } else {
+                self.does_not_fail_if_over(type_id, name);
             }
-            self.does_not_fail_if_over(type_id, name);
             return Ok(());
         };
         let uid = origin_hash(&desired.origin);
@@ -220,31 +223,6 @@ impl Model {
             self.return_status(type_id, name, at_edge);
         }
         Ok(())
-    }
-
-    /// Logs why an origin that is there gets no copy, if that is because of the name which it would have.
-    fn report_if_without_name(&mut self, type_id: TypeId, meta: &Meta) {
-        let Some(state) = self.types.get(&type_id) else {
-            return;
-        };
-        let origin = &meta.object_name();
-        // Asked last: hardly any origin is without its name.
-        let may_have_one = || !is_never_synced(state.origin_type(), meta, Selection::Full);
-        let side = state.plan.direction.origin();
-        let for_people = |name: ObjectName| name.of_kind(&state.origin_type().kind).to_string();
-        if let Some((copy, others)) = state.displaced(origin)
-            && may_have_one()
-        {
-            let (origin, copy) = (for_people(origin.clone()), copy.for_people());
-            self.report
-                .name_is_taken(side, &origin, Some(&copy), &others.for_people());
-        } else if let Some(others) = state.plan.loses_its_name_to(origin)
-            && state.plan.selector.selects_all_beside(origin)
-            && may_have_one()
-        {
-            let (origin, others) = (for_people(origin.clone()), for_people(others));
-            self.report.name_is_taken(side, &origin, None, &others);
-        }
     }
 
     /// There is an object in a copy's place, reported by the source of copies.
@@ -488,6 +466,7 @@ impl Model {
         let (scope, list) = (source.reading.scope.clone(), source.list);
         let (direction, missing) = (state.plan.direction, state.origins_listed(&scope, list));
         let pending = missing.iter().filter(|name| state.inventory.is_retiring(name)).count();
+        self.without_copy_listed(type_id, &scope, list);
         self.origins_of_finished_listed(type_id, &scope, list);
         self.compare_with_missing(id, type_id, &missing);
         self.more_pending_deletes(direction, pending);
@@ -539,7 +518,13 @@ impl Handler for Origins {
             return Ok(());
         };
         state.takes_its_name(&meta.object_name());
-        model.report_if_without_name(type_id, meta);
+        let reporter = state
+            .origin_sources
+            .iter()
+            .find(|(scope, _)| scope.contains(&meta.object_name()));
+        let reporter = reporter.and_then(|(_, id)| model.sources.get(id)).filter(|_| is_once);
+        let of_list = reporter.map_or(list, |source| source.list);
+        model.may_be_without_copy(type_id, meta, of_list);
         let Some(state) = model.types.get_mut(&type_id) else {
             return Ok(());
         };

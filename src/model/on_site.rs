@@ -6,9 +6,8 @@ use std::time::Duration;
 use driver::failures::Note;
 use kube_lite::ObjectName;
 
-use super::one_cluster::Clusters;
 use super::{Model, TypeId, TypeState};
-use crate::api::status::{FieldProblem, OfEdge};
+use crate::api::status::{Denied, FieldProblem, OfEdge};
 use crate::metrics::{Snapshot, status};
 use crate::on_site::{self, Mark, Objects, Row, Section, SideView};
 use crate::plan::Direction;
@@ -27,6 +26,7 @@ pub(super) fn render(model: &Model, snapshot: &Snapshot, missing: Option<&str>, 
         Section::of("What fails", failure_rows(model)),
         Section::of("Held deletes", hold_rows(model)),
         Section::of("What configs ask for and cannot be followed", problem_rows(model)),
+        Section::of("What the owner of this edge does not allow", denied_rows(model)),
         Section::of("Objects", type_rows(model)),
     ];
     on_site::render(model.settings.edge_name(), &summary, &sections, now)
@@ -56,15 +56,8 @@ fn failure_rows(model: &Model) -> Vec<Row> {
         .filter(|(subject, _)| matches!(subject, Subject::Thing(..)))
         .collect();
     things.sort_by_key(|(subject, note)| (&note.since, subject.side(), subject.name()));
-    let one_cluster = (model.clusters == Clusters::One).then(|| Row {
-        mark: Mark::Bad,
-        head: "hub and edge".to_owned(),
-        text: "they are one cluster: nothing is synced as long as this lasts".to_owned(),
-    });
-    let things = things
-        .into_iter()
-        .map(|(subject, note)| on_site::failure(subject, note));
-    one_cluster.into_iter().chain(things).collect()
+    let things = things.into_iter();
+    things.map(|(subject, note)| on_site::failure(subject, note)).collect()
 }
 
 fn hold_rows(model: &Model) -> Vec<Row> {
@@ -106,6 +99,17 @@ fn problem_rows(model: &Model) -> Vec<Row> {
         }));
     }
     rows
+}
+
+/// Objects that rules of the edge's owner forbid.
+fn denied_rows(model: &Model) -> Vec<Row> {
+    let (_, denied) = model.denied_objects();
+    let row = |denied: Denied| Row {
+        mark: Mark::Waits,
+        head: denied.rule,
+        text: format!("{} of the objects that configs select", denied.objects),
+    };
+    denied.into_iter().map(row).collect()
 }
 
 /// How it is with the objects of each type, those first that fail or wait.

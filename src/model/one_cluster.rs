@@ -75,6 +75,16 @@ impl Model {
         self.clusters == Clusters::Two && self.are_asked() && !self.selecting.turns.are_following()
     }
 
+    /// True if heartbeats and statuses may be written to the hub. If both are one cluster and that is the hub, people there
+    /// are to know it.
+    pub(super) fn may_tell_hub(&self) -> bool {
+        let hub = self.identity(Side::Hub);
+        let is_hub = self.clusters == Clusters::One
+            && self.are_asked()
+            && hub.present().is_some_and(|it| Some(it) == hub.expected());
+        self.may_write() || is_hub && !self.selecting.turns.are_following()
+    }
+
     fn are_asked(&self) -> bool {
         self.sides.all(|side| side.question.is_settled())
     }
@@ -105,6 +115,7 @@ impl Model {
         let before = std::mem::replace(&mut self.clusters, now);
         match (before, now) {
             (Clusters::Two, Clusters::One) => {
+                self.report.is_one_cluster(&one.found());
                 log_line!(
                     Error,
                     SameCluster,
@@ -113,6 +124,7 @@ impl Model {
                 );
             }
             (Clusters::One, Clusters::Two) => {
+                self.report.are_two_clusters();
                 log_line!(
                     Info,
                     TwoClusters,

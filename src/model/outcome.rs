@@ -446,8 +446,11 @@ impl Model {
             (origin_at, copy_at)
         };
         let object = here.for_people();
+        // Work ends at its first failure, so an object fails on one side at a time.
+        let other = Direction::from(*side).copy();
         let is_selected = state.selection(name) != Selection::None;
         if at_copy && is_selected && error.missing_namespace().is_some() {
+            self.report.clear(&Subject::object(other, elsewhere.for_people()));
             self.waits_for_namespace(key, *side, &object);
             return retry;
         }
@@ -469,8 +472,6 @@ impl Model {
         if matches!(error, Error::Outdated { .. }) {
             self.doubt(*type_id, *side);
         }
-        // Work ends at its first failure, so an object fails on one side at a time.
-        let other = Direction::from(*side).copy();
         self.report.clear(&Subject::object(other, elsewhere.for_people()));
         self.fails(Subject::object(*side, object.clone()), failure.doing, error);
         self.event_of_failure(key, *side, object);
@@ -488,12 +489,17 @@ impl Model {
         );
         let namespace = key.name.namespace();
         let state = self.types.get(&key.type_id);
+        let subject = Subject::object(side, object.to_owned());
         if let Some(why) = state.and_then(|state| state.refuses_namespace(&key.name)) {
-            self.report.refused(&format!("Namespace//{namespace}"), &why);
+            self.report.namespace_is_refused(&subject, namespace, &why);
         } else if side == Side::Edge
             && let Some(place) = self.selecting.wanted.without_namespace(namespace)
         {
-            self.report.without_namespace(namespace, &place.config, &place.field);
+            self.report
+                .without_namespace(&subject, namespace, &place.config, &place.field);
+        } else {
+            // It will be there soon, whatever has failed before.
+            self.report.clear(&subject);
         }
         self.namespace_is_missing(side, namespace);
     }

@@ -323,6 +323,7 @@ impl Model {
     /// Reads both sides of a type again, because what is selected of it has changed.
     pub(super) fn restart_type(&mut self, type_id: TypeId) {
         self.end_sources(type_id);
+        self.forget_all_without_copy(type_id);
         self.queue.remove_where(|key| key.type_id == type_id);
         self.ask_about_held(type_id);
         if let Some(state) = self.types.get_mut(&type_id) {
@@ -377,6 +378,7 @@ impl Model {
 
     fn drop_type(&mut self, type_id: TypeId) {
         self.clear_failures(type_id);
+        self.forget_all_without_copy(type_id);
         self.end_sources(type_id);
         self.queue.remove_where(|key| key.type_id == type_id);
         let Some(TypeState { plan, .. }) = self.types.remove(&type_id) else {

@@ -35,6 +35,7 @@ impl Model {
             }
         }
         state.deselect();
+        self.without_copy_selected(type_id);
         if has_no_status {
             self.returns_no_status(type_id);
         }
@@ -66,12 +67,18 @@ impl Model {
             return;
         };
         let mut names: Vec<_> = names.iter().filter_map(|name| state.called_at_edge(name)).collect();
+        let mut refused = Vec::new();
         names.retain(|name| {
             if let (Some(why), Some((origin, _))) = (state.refusal(name), state.both(name)) {
                 self.report.refused(&origin.for_people(), &why);
+                // Whether it is there is not asked, and the next list says it.
+                refused.push(origin.name);
             }
             state.allowed(name) != Selection::None && !state.is_record(name)
         });
+        for origin in refused {
+            state.without_copy.insert(&origin, 0);
+        }
         for name in &names {
             state.inventory.ask_for(name);
         }

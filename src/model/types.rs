@@ -9,6 +9,7 @@ use kube_lite::{ObjectName, ResourceType, Scope, qualified};
 
 use super::ends::Ends;
 use super::inventory::{Hashing, Inventory};
+use super::without_copy::WithoutCopy;
 use crate::plan::{Direction, Filter, Selection, TypePlan};
 use crate::report::Subject;
 use crate::side::Side;
@@ -37,6 +38,7 @@ pub(super) struct TypeState {
     pub(super) unlabelled_sources: BTreeMap<Scope, SourceId>,
     /// The origins of copies that a conversion made which is no longer in force, by the names of the copies.
     former_copies: BTreeMap<ObjectName, ObjectName>,
+    pub(super) without_copy: WithoutCopy,
 }
 
 impl TypeState {
@@ -53,6 +55,7 @@ impl TypeState {
             read_once: BTreeMap::new(),
             unlabelled_sources: BTreeMap::new(),
             former_copies: BTreeMap::new(),
+            without_copy: WithoutCopy::default(),
         }
     }
 
@@ -72,7 +75,7 @@ impl TypeState {
         (&hub.group, &hub.kind) == (&edge.group, &edge.kind)
     }
 
-    fn type_at(&self, side: Side) -> &ResourceType {
+    pub(super) fn type_at(&self, side: Side) -> &ResourceType {
         match side {
             Side::Hub => &self.plan.at_hub,
             Side::Edge => &self.plan.at_edge,

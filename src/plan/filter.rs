@@ -164,6 +164,15 @@ impl Filter {
         by_rule.or_else(|| self.bounds.as_ref()?.refuses(direction, resource, name))
     }
 
+    /// Why nothing may be synced that way in a namespace; `None` if something may.
+    pub(super) fn refuses_all_in(&self, direction: Direction, namespace: &str) -> Option<String> {
+        let bounds = || {
+            let any = (ResourceType::config_maps(), ObjectName::new(namespace, ""));
+            self.bounds.as_ref()?.refuses(direction, &any.0, &any.1)
+        };
+        self.refuses_namespace(namespace).or_else(bounds)
+    }
+
     /// Why no object of a type may be synced, so that nothing is asked about any; `None` if some may.
     pub fn refuses_type(&self, resource: &ResourceType) -> Option<String> {
         let ResourceType { group, kind, .. } = resource;

@@ -139,6 +139,13 @@ impl TypePlan {
         })
     }
 
+    /// The configs that select the object of that name at the edge, if the type's selection does.
+    pub fn select(&self, edge: &ObjectName) -> impl Iterator<Item = &Rc<str>> {
+        let selects = |of: &Option<Rc<Selector>>| of.as_ref().unwrap_or(&self.selector).selects(edge).is_whole();
+        let of_all = self.configs.iter();
+        of_all.filter(move |of| selects(&of.selects)).map(|of| &of.config)
+    }
+
     /// True if the other one says the same, and selects by the very same selections: those of a thousand types may be long,
     /// and what has not changed of them is kept.
     pub fn is(&self, other: &Self) -> bool {

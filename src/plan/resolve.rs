@@ -76,10 +76,13 @@ async fn resolve(wanted: &Wanted, filter: &Filter, [hub, edge]: [&Discovery; 2],
         steps::pause().await;
         resolver.plan.problems.insert(problem.clone());
     }
+    let mut seen = BTreeSet::new();
     for entry in &wanted.entries {
         resolver.entry(entry);
+        resolver.note_denied_namespaces(entry, &mut seen);
         steps::pause().await;
     }
+    drop(seen);
     let asked = std::mem::take(&mut resolver.asked);
     resolver.choose_versions(&asked).await;
     for asked in &asked {

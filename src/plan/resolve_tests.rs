@@ -575,6 +575,43 @@ fn nothing_is_planned_of_a_denied_type_nor_is_it_missed_or_asked_for() {
 }
 
 #[test]
+fn an_entry_that_names_a_namespace_which_the_edge_denies_says_so() {
+    let spec = serde_json::json!({"namespaceScope": {"namespaces": ["shop", "mall", "kube-x"], "resources": [
+        {"group": "g.io", "resource": "gauges", "apiVersion": "v1"}, {"group": "g.io", "resource": "others", "apiVersion": "v1"}]},
+        "upsync": [{"apiGroup": "g.io", "resources": ["gauges"], "namespaces": ["shop"], "names": ["*"]},
+            {"apiGroup": "g.io", "resources": ["others"], "namespaces": ["*"], "names": ["*"]}]});
+    let down = "namespaceScope.resources[0]: the owner of the edge does not allow it in the namespace ";
+    let up = "upsync[0].resources[0]: the owner of the edge does not allow it in the namespace ";
+    for (rules, expected) in [
+        ("deny-namespace stock", vec![]),
+        (
+            "deny-namespace mall",
+            vec![format!("{down}\"mall\": --deny-namespace mall")],
+        ),
+        (
+            "deny-namespace shop\ndeny-namespace kube-*",
+            vec![
+                format!("{down}\"kube-x\": --deny-namespace kube-*"),
+                format!("{down}\"shop\": --deny-namespace shop"),
+                format!("{up}\"shop\": --deny-namespace shop"),
+            ],
+        ),
+        (
+            "allow-namespace shop",
+            vec![format!("{down}\"kube-x\": not in --allow-namespace")],
+        ),
+    ] {
+        let mut filter = Filter::default();
+        filter.add_file("rules", rules).expect("they are rules");
+        let both = with(&[GAUGES]);
+        let plan = resolve_within(&filter, &wanted(&spec), &both, &both);
+        let said = plan.denied_places.iter();
+        let said: Vec<String> = said.map(|it| format!("{}: {}", it.place.field, it.message)).collect();
+        assert_eq!(said, expected, "{rules}");
+    }
+}
+
+#[test]
 fn what_becomes_another_kind_is_denied_by_what_it_is_at_the_edge() {
     let becomes = |hub: serde_json::Value, edge: serde_json::Value| {
         crds_and(&serde_json::json!([{"upstream": hub, "downstream": edge}]))

@@ -1,6 +1,5 @@
 //! What is reported of a copy in whose place there is somebody else's object.
 
-use driver::failures;
 use kube_lite::logging::{self, LogReason};
 use log::Level;
 
@@ -13,15 +12,12 @@ impl Report {
     pub fn conflict(&mut self, side: Side, object: &str, owner: Option<&str>, is_kept: bool) {
         let subject = Subject::object(side, object.to_owned());
         let why = format!("somebody else's object has its name owner={owner:?} kept={is_kept}");
-        let kind = failures::kind_of_words(&why);
-        let is_news = self.failures.fails(&subject, kind, None, self.now).is_some();
         let message = match owner {
             Some(_) => "not synced, because the syncer of another sync target has made the object that is there",
             None if is_kept => "not synced, because an object of that name is there that its side keeps for itself",
             None => "not synced, because an object of that name is there that the syncer has not made",
         };
-        self.failures.note(&subject, LogReason::Conflict, message, self.clock);
-        if !is_news {
+        if !self.is_not_synced(&subject, (LogReason::Conflict, &why, message), None) {
             return;
         }
         let advice = match owner {

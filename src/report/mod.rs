@@ -9,6 +9,7 @@ mod conflicts;
 mod counters;
 mod left_out;
 mod lines;
+mod not_synced;
 mod old_versions;
 mod subject;
 
@@ -61,8 +62,8 @@ pub struct Report {
     back: BTreeMap<Side, Instant>,
     /// Rules of the edge's owner that have refused something. That is intended, so it does not count as failing.
     refusals: HashSet<String>,
-    /// What objects wait for and was logged: namespaces, and copies that have their names.
-    waited_for: HashSet<String>,
+    /// Types whose statuses are contested, with the writer, of which that was logged.
+    rivals: HashSet<String>,
     left_out: Said,
     old_versions: OldVersions,
     was_in_sync: bool,
@@ -79,7 +80,7 @@ impl Report {
             failures: Failures::default(),
             back: BTreeMap::new(),
             refusals: HashSet::new(),
-            waited_for: HashSet::new(),
+            rivals: HashSet::new(),
             left_out: Said::default(),
             old_versions: OldVersions::default(),
             was_in_sync: false,
@@ -267,7 +268,7 @@ impl Report {
             let (kind, shared) = (failures::kind(error), shared_reason(error));
             let line = self.failures.fails(&subject, kind, shared, self.now);
             self.failures
-                .note(&subject, reason, stranger.unwrap_or(&text), self.clock);
+                .note(&subject, reason, (doing, stranger.unwrap_or(&text)), self.clock);
             line
         };
         let Some(line) = line else {
@@ -319,78 +320,10 @@ impl Report {
             || may_be_of_start && self.back.get(&subject.side()).is_some_and(is_starting)
     }
 
-    /// Logs, once for each namespace, that objects at the edge wait for it and that no config selects it.
-    pub fn without_namespace(&mut self, namespace: &str, config: &str, field: &str) {
-        if self.waited_for.insert(namespace.to_owned()) {
-            log_line!(
-                Warn,
-                NamespaceNotSelected,
-                "objects wait for a namespace that is not at the edge and that no config selects",
-                side = "edge",
-                namespace = namespace,
-                config = config,
-                field = format_args!("spec.{field}"),
-                advice = "add an entry of kind Namespace, or create it at the edge"
-            );
-        }
-    }
-
-    /// Logs, once for each origin, that the copy of another has the name that its own is to have: `copy`, which a former
-    /// conversion has made; or without that, by a conversion that is in force.
-    pub fn name_is_taken(&mut self, side: Side, origin: &str, copy: Option<&str>, others: &str) {
-        if self.waited_for.insert(origin.to_owned()) {
-            log_line!(
-                Warn,
-                NameTaken,
-                "not synced, because the copy of another object has its name",
-                side = side.word(),
-                object = origin,
-                copy = copy.unwrap_or_default(),
-                copy_of = others,
-                advice = match copy {
-                    Some(_) => "delete that copy, or what it is a copy of; then its name is free",
-                    None =>
-                        "a conversion gives that copy its name: change it, or add one that gives this object another name",
-                }
-            );
-        }
-    }
-
-    /// Logs, once for each origin, that a conversion gives it a name at which nothing is ever synced.
-    pub fn name_is_never_synced(&mut self, side: Side, origin: &str, copy: &str) {
-        if self.waited_for.insert(origin.to_owned()) {
-            log_line!(
-                Warn,
-                Conflict,
-                "not synced, because a conversion gives it the name of an object that is never synced",
-                side = side.word(),
-                object = origin,
-                copy = copy,
-                advice = "change the conversion: the other side keeps that object for itself"
-            );
-        }
-    }
-
-    /// A copy is preserved, since its origin was in another cluster than those of all others.
-    pub fn is_stray(&mut self, side: Side, copy: &str, cluster: &str) {
-        if self.waited_for.insert(copy.to_owned()) {
-            log_line!(
-                Warn,
-                CopyOfAnotherCluster,
-                "a copy is preserved, because it was made from another cluster than the one that answers",
-                side = side.word(),
-                object = copy,
-                cluster = cluster,
-                advice = "if a syncer for that cluster has the same --sync-target-uid, give each its own: the copy is that \
-                          one's; if the cluster was replaced for good, delete the copy by hand"
-            );
-        }
-    }
-
     /// Logs, once for each type and writer, that the syncer of another sync target writes the same statuses, with the first
     /// object.
     pub fn has_rival(&mut self, resource: &str, object: &str, manager: &str, gives_way: bool) {
-        if self.waited_for.insert(format!("{resource} {manager}")) {
+        if self.rivals.insert(format!("{resource} {manager}")) {
             log_line!(
                 Warn,
                 StatusOfAnother,
@@ -407,7 +340,7 @@ impl Report {
 
     /// The configs have changed: what is still so gets another line.
     pub fn configs_changed(&mut self) {
-        self.waited_for.clear();
+        self.rivals.clear();
     }
 
     /// Logs that something works again, if it had failed. True if it had.

@@ -51,6 +51,8 @@ pub enum Topic {
     Configs,
     /// Some object without readable metadata; without a name.
     Unreadable,
+    /// Hub and edge, which are one cluster.
+    Clusters,
 }
 
 impl Subject {
@@ -84,7 +86,7 @@ impl Subject {
             Topic::Unreadable if matches!(error, Error::BadAnswer(_)) => {
                 "see what changes answers on the way, such as a proxy; all other objects are synced"
             }
-            Topic::Object => return None,
+            Topic::Object | Topic::Clusters => return None,
             Topic::Edge if error.is_forbidden() => {
                 "all else goes on; start the syncer with the --sync-target-name that edge-syncer gen was given, and run that \
                  command again; or apply what edge-syncer gen rbac prints"
@@ -155,7 +157,8 @@ impl Topic {
             | Self::Record
             | Self::Identity
             | Self::Configs
-            | Self::Unreadable => "object",
+            | Self::Unreadable
+            | Self::Clusters => "object",
             Self::Watch | Self::Status | Self::TypeDefinition | Self::Leftover => "resource",
             Self::Discovery => "group_version",
         }
@@ -191,6 +194,7 @@ impl Topic {
                 LogReason::ConfigsNotServed,
                 "the hub does not serve the types of the configs",
             ),
+            Self::Clusters => (LogReason::SameCluster, "hub and edge are one cluster"),
             _ if is_permission(error) => (LogReason::Forbidden, "the syncer has no permission"),
             Self::Identity => (LogReason::IdentityUnreadable, "cannot read what identifies a side"),
             Self::Watch => (LogReason::WatchFailed, "objects of a type cannot be watched"),

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::*;
-use crate::api::status::{Failure, FieldProblem, Hold};
+use crate::api::status::{Denied, Failure, FieldProblem, Hold};
 
 const NOW: u64 = 1_795_269_787;
 
@@ -165,10 +165,15 @@ fn the_page_has_each_field_of_the_json_and_no_other() {
     };
     let says = OfEdge {
         name: "site".to_owned(),
-        failures: vec![Failure::default()],
+        failures: vec![Failure {
+            doing: "applying".to_owned(),
+            ..Failure::default()
+        }],
         problems: vec![problem.clone()],
         unmatched: vec![problem],
         problem_count: 1,
+        denied: vec![Denied::default()],
+        contested: 1,
         hold: Some(Hold::default()),
         ..OfEdge::default()
     };

@@ -2,6 +2,7 @@
 
 use super::report::{Copies, Explained, Followed, OfConfig, Report, State, Verdict};
 use super::table::{Cell, Colour, Column, shown, table, wrapped};
+use crate::api::status::{Failure, OfEdge};
 use crate::cli::Screen;
 
 /// So many objects are named unless all are asked for.
@@ -59,7 +60,8 @@ pub(super) fn text(report: &Report, style: Style) -> String {
             );
         }
         text += &confirmed_by(config.confirm.as_deref(), 2);
-        for edge in config.edges.iter().filter(|edge| edge.state != State::Synced) {
+        let is_said = |edge: &&Followed| edge.state != State::Synced || !not_all(&edge.says).is_empty();
+        for edge in config.edges.iter().filter(is_said) {
             text += &details(config, edge, style);
         }
     }
@@ -174,7 +176,7 @@ fn age(seconds: u64) -> String {
 fn why(edge: &Followed, generation: i64) -> String {
     let says = &edge.says;
     match edge.state {
-        State::Synced => String::new(),
+        State::Synced => not_all(says).join("; "),
         State::Stale => match &edge.last_seen {
             Some(at) => format!("not heard of since {at}"),
             None => "never heard of".to_owned(),
@@ -199,6 +201,18 @@ fn why(edge: &Followed, generation: i64) -> String {
             says.pending.max(says.selected - says.synced.min(says.selected))
         ),
     }
+}
+
+/// What is to be known though nothing fails.
+fn not_all(says: &OfEdge) -> Vec<String> {
+    let denied = says.denied.iter();
+    let denied = denied.map(|it| format!("{} not allowed by the owner of the edge: {}", it.objects, it.rule));
+    let contested = format!(
+        "{} with a status that the syncer of another edge writes too",
+        says.contested
+    );
+    let contested = Some(contested).filter(|_| says.contested > 0);
+    denied.chain(contested).collect()
 }
 
 /// All that is wrong with a config at an edge.
@@ -227,6 +241,9 @@ fn details(config: &OfConfig, edge: &Followed, style: Style) -> String {
         };
         say(&format!("{}: {}{since}", problem.field, problem.message), 2);
     }
+    for words in not_all(says) {
+        say(&words, 2);
+    }
     more(
         &mut say,
         says.problem_count,
@@ -239,10 +256,11 @@ fn details(config: &OfConfig, edge: &Followed, style: Style) -> String {
         } else {
             format!("{} at the {}", failure.object, failure.side)
         };
-        say(
-            &format!("{object} fails since {} ({}):", failure.since, failure.reason),
-            2,
-        );
+        let mut reason = failure.reason.clone();
+        if style.is_wide {
+            reason += &tried(failure);
+        }
+        say(&format!("{object} fails since {} ({reason}):", failure.since), 2);
         say(&failure.message, 4);
     }
     more(&mut say, says.failing + says.conflicts, says.failures.len(), "fail");
@@ -251,6 +269,15 @@ fn details(config: &OfConfig, edge: &Followed, style: Style) -> String {
         say("if they are meant, this confirms them:", 2);
     }
     text + &confirmed_by(edge.confirm.as_deref(), 2)
+}
+
+/// What was done when something failed, and how often by then.
+fn tried(Failure { doing, tries, .. }: &Failure) -> String {
+    let comma = if doing.is_empty() { "" } else { ", " };
+    match tries {
+        0 | 1 => format!("{comma}{doing}"),
+        tries => format!("{comma}{doing}, tried {tries} times"),
+    }
 }
 
 fn more(say: &mut impl FnMut(&str, usize), all: usize, named: usize, what: &str) {

@@ -44,6 +44,8 @@ fn report() -> Report {
             message: "admission webhook \"limits.example.org\" denied the request: the image registry is not one of those that \
                       are allowed here"
                 .to_owned(),
+            doing: "applying".to_owned(),
+            tries: 12,
         });
         says.problems.push(FieldProblem {
             field: "spec.namespaceScope.resources[1]".to_owned(),
@@ -156,6 +158,18 @@ fn wide_has_all_columns_and_cuts_nothing() {
             "12s"
         ]
     );
+}
+
+#[test]
+fn wide_says_what_failed_how_often() {
+    for (is_wide, expected) in [
+        (false, "(ApplyFailed):"),
+        (true, "(ApplyFailed, applying, tried 12 times):"),
+    ] {
+        let found = text(&report(), style(None, is_wide));
+        let line = found.lines().find(|line| line.contains(" fails since "));
+        assert!(line.is_some_and(|line| line.ends_with(expected)), "{found}");
+    }
 }
 
 #[test]

@@ -11,9 +11,9 @@ use crate::bench::{
     nothing_is_held, select_all,
 };
 use crate::support::modes::{Mode, in_both_modes};
-use crate::support::objects::config_map;
-use crate::support::stage::{Stage, stage};
-use crate::support::story::{SOON, a_while, copy_equals};
+use crate::support::objects::{config_map, syncer_config};
+use crate::support::stage::{CONFIG_API, Stage, config_maps, stage, stock};
+use crate::support::story::{SOON, a_while, becomes, copy_equals};
 use crate::support::{Pair, PairOptions, Syncer, comes_to_rest, eventually, lines, shared_pair};
 
 in_both_modes!(
@@ -24,6 +24,7 @@ in_both_modes!(
     what_was_confirmed_is_carried_out_though_the_syncer_dies_in_between,
     what_is_deleted_while_the_syncer_is_down_needs_a_token_of_its_own,
     an_outage_of_the_hub_begins_the_time_again,
+    a_config_that_selects_nothing_of_what_is_held_is_ready,
     few_or_a_small_part_are_not_held,
     without_a_time_nothing_is_held,
     a_token_that_fits_no_hold_is_reported_once_with_the_one_that_would,
@@ -247,6 +248,24 @@ async fn an_outage_of_the_hub_begins_the_time_again(flags: Mode) {
         "they went {:?} after the outage",
         back.elapsed()
     );
+}
+
+async fn a_config_that_selects_nothing_of_what_is_held_is_ready(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let mut syncer = begin(&pair, &shop, flags, &[], 40).await;
+    let mall = format!("{shop}-mall");
+    stock(&hub, &mall, &["x"], &json!({"v": "1"})).await;
+    hub.create(&syncer_config("other", config_maps(&mall, &["x"]))).await;
+    copy_equals(&edge, &mall, "x", &json!({"v": "1"})).await;
+    delete_at_once(&pair, &mut syncer, &shop, &names(0..30)).await;
+    some_are_held(&pair, &shop, 40, 10).await;
+    let other = [CONFIG_API, "syncerconfigs", "", "other"];
+    becomes(&hub, other, "is ready, and holds nothing", |config| {
+        let conditions = config["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let is = |of: &str, status: &str| conditions.iter().any(|it| it["type"] == of && it["status"] == status);
+        is("Ready", "True") && is("DeletesHeld", "False") && config["status"]["edges"][0]["hold"].is_null()
+    })
+    .await;
 }
 
 async fn few_or_a_small_part_are_not_held(flags: Mode) {

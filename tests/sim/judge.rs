@@ -259,7 +259,8 @@ impl Run {
         let bound: BTreeSet<Key> = {
             let stores = [self.world.hub.store.borrow(), self.world.edge.store.borrow()];
             let keys = stores.iter().flat_map(|store| store.all().map(|(key, _)| key));
-            let fails = |key: &&Key| key.name.starts_with("poison") || self.is_in_conflict(key);
+            let waits = |key: &Key| self.waits_for_its_place(key) || self.has_no_place(key);
+            let fails = |key: &&Key| key.name.starts_with("poison") || self.is_in_conflict(key) || waits(key);
             keys.filter(fails).cloned().collect()
         };
         if failing > bound.len() as u64 {
@@ -286,6 +287,16 @@ impl Run {
         };
         let as_origin = names.at_edge(key).is_some_and(|place| is_anothers(&place, key));
         as_origin || names.at_hub(key).is_some_and(|origin| is_anothers(key, &origin))
+    }
+
+    /// True for an object that no other place is for, or whose namespace the edge lacks.
+    fn has_no_place(&self, key: &Key) -> bool {
+        let (hub, edge) = (self.world.hub.store.borrow(), self.world.edge.store.borrow());
+        let names = Conversions::at(&hub);
+        let is_at_hub = hub.get(key).is_some();
+        let has_no_copy =
+            is_at_hub && names.at_edge(key).is_none() || edge.get(key).is_some() && names.at_hub(key).is_none();
+        has_no_copy || is_at_hub && key.home().is_some_and(|home| edge.get(&home).is_none())
     }
 
     /// True for a copy of a namespace or CRD whose origin is gone: something is left that it would delete too.

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{config_map, edge_sync_config, namespace, syncer_config};
-use crate::support::stage::{CONFIG_API, Stage, all_of, config_maps, own_group, select, stage, stock};
+use crate::support::stage::{
+    CONFIG_API, Stage, all_of, config_map_ref, config_maps, numbered, own_group, select, select_by_kind, stage, stock,
+};
 use crate::support::story::{becomes, crd, crd_up_to_five, custom_object, drop_crds, install_crd, redefine, reselect};
 use crate::support::{Objects, Pair, PairOptions};
 
@@ -16,6 +18,8 @@ in_both_modes!(
     an_entry_that_cannot_be_followed_says_what_may_be_meant,
     an_entry_that_selects_nothing_says_so_and_since_when_until_something_matches,
     each_config_counts_what_it_selects_itself,
+    objects_that_wait_for_a_namespace_which_no_config_selects_fail_until_it_is_there,
+    what_the_edge_denies_is_named_with_its_rule_and_counted,
     two_syncers_of_one_config_keep_their_own_entries,
     a_hub_with_an_older_crd_gets_the_heartbeat_and_what_is_held,
 );
@@ -104,6 +108,10 @@ async fn an_object_that_the_edge_refuses_is_named_with_the_servers_words_until_i
     );
     let message = failure["message"].as_str().unwrap_or_default();
     assert!(message.contains("should be less than or equal to 5"), "{message}");
+    assert!(
+        failure["doing"].is_string() && failure["tries"].as_u64() >= Some(1),
+        "{failure}"
+    );
     let whole = condition(&config, "Ready");
     assert_eq!(
         (&whole["status"], &whole["reason"]),
@@ -256,6 +264,64 @@ async fn each_config_counts_what_it_selects_itself(flags: Mode) {
         .await;
         assert!(is(&config, "Ready", "True", "AllSynced"), "{config}");
     }
+}
+
+async fn objects_that_wait_for_a_namespace_which_no_config_selects_fail_until_it_is_there(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let names = numbered(12);
+    stock(&hub, &shop, &names, &json!({"k": "v"})).await;
+    select_by_kind(&hub, &json!({"downSyncedResources": [config_map_ref(&shop, "*")]})).await;
+    let mut syncer = pair.syncer(flags);
+    let by_kind = [CONFIG_API, "edgesyncconfigs", "", "site"];
+    let config = becomes(&hub, by_kind, "says what they wait for", |config| {
+        is(config, "Ready", "False", "Failing") && config["status"]["failing"] == 12
+    })
+    .await;
+    let entry = &config["status"]["edges"][0];
+    assert_eq!(counts(entry), [12, 0, 0, 12, 0, 0]);
+    let failures = entry["failures"].as_array().cloned().unwrap_or_default();
+    assert_eq!(failures.len(), 10, "{entry}");
+    for failure in failures {
+        let found = (&failure["reason"], &failure["side"]);
+        assert_eq!(found, (&json!("NamespaceNotSelected"), &json!("edge")), "{failure}");
+    }
+    let wide = pair.hub.kubectl(&["get", "edgesyncconfigs", "-o", "wide"]);
+    assert!(wide.contains("add an entry of kind Namespace"), "{wide}");
+    assert_eq!(
+        syncer.log().matches("reason=NamespaceNotSelected").count(),
+        1,
+        "{}",
+        syncer.log()
+    );
+    edge.create(&namespace(&shop)).await;
+    becomes(&hub, by_kind, "is ready", |config| {
+        is(config, "Ready", "True", "AllSynced")
+    })
+    .await;
+    assert!(syncer.is_running());
+}
+
+async fn what_the_edge_denies_is_named_with_its_rule_and_counted(flags: Mode) {
+    let Stage { pair, shop, hub, .. } = stage().await;
+    stock(&hub, &shop, &["a", "b"], &json!({})).await;
+    select(&hub, &config_maps(&shop, &["a", "b", "c"])).await;
+    let deny = format!("--deny-namespace={shop}");
+    let _syncer = pair.syncer(&[flags, &[&*deny]].concat());
+    let rule = format!("--deny-namespace {shop}");
+    let config = becomes(&hub, ONE, "says what is denied", |config| {
+        is(config, "ConfigValid", "False", "EntriesNotFollowed")
+            && config["status"]["edges"][0]["denied"] == json!([{"rule": rule, "objects": 2}])
+    })
+    .await;
+    assert!(is(&config, "Ready", "False", "EntriesNotFollowed"));
+    let problem = &config["status"]["edges"][0]["problems"][0];
+    let message = problem["message"].as_str().unwrap_or_default();
+    assert!(message.contains(&rule) && message.contains(&shop), "{problem}");
+    let field = problem["field"].as_str().unwrap_or_default();
+    assert!(field.starts_with("spec.namespacedObjects[0]"), "{problem}");
+    let synced = condition(&config, "Synced");
+    let words = format!("no object is synced; 2 more are not allowed by the owner of the edge: {rule}");
+    assert_eq!((&synced["status"], &synced["message"]), (&json!("True"), &json!(words)));
 }
 
 async fn two_syncers_of_one_config_keep_their_own_entries(flags: Mode) {

@@ -124,10 +124,13 @@ async fn what_cannot_be_synced_has_an_event_at_both_sides(flags: Mode) {
     );
     let conflict = event(&edge, &shop, "ConflictDetected", "of-both").await;
     assert!(note(&conflict).starts_with("Conflict at the hub: "), "{conflict}");
-    let of_config = event_of_config(&hub, "ApplyFailed").await;
-    assert!(note(&of_config).starts_with("edge site: "), "{of_config}");
-    let described = pair.hub.kubectl(&["describe", "syncerconfig", "the-one"]);
-    assert!(described.contains("ApplyFailed"), "{described}");
+    for (reason, object) in [("ApplyFailed", "Work"), ("ConflictDetected", "ConfigMap")] {
+        let of_config = event_of_config(&hub, reason).await;
+        let begin = format!("edge site: not synced: {object}/{shop}/");
+        assert!(note(&of_config).starts_with(&begin), "{of_config}");
+        let described = pair.hub.kubectl(&["describe", "syncerconfig", "the-one"]);
+        assert!(described.contains(reason), "{described}");
+    }
 
     // Another run says the same with the Events that are there.
     let count = all(&edge, &shop).await.len();

@@ -133,19 +133,22 @@ impl<S: Failing> Failures<S> {
         self.goes_on(subject, None, now);
     }
 
-    /// Keeps the last failure of something that fails, with its words, as long as there are not too many; `now` is for
-    /// people.
-    pub fn note(&mut self, subject: &S, reason: LogReason, words: &str, now: impl FnOnce() -> String) {
+    /// Keeps the last failure of something that fails, with what was being done and its words, as long as there are not too
+    /// many; `now` is for people.
+    pub fn note(&mut self, subject: &S, reason: LogReason, (doing, words): (&str, &str), now: impl FnOnce() -> String) {
         let Some(streak) = self.streaks.get_mut(subject).filter(|streak| streak.paused.is_none()) else {
             return;
         };
         let note = streak.note.get_or_insert_with(|| {
             Box::new(Note {
                 reason,
+                doing: Box::default(),
                 message: Box::default(),
                 since: now().into(),
+                tries: 0,
             })
         });
+        note.tries = note.tries.saturating_add(1);
         let words = shortened(words);
         let has_words = !note.message.is_empty();
         let is_same = note.reason == reason && kind_of_words(&note.message) == kind_of_words(words);
@@ -155,7 +158,7 @@ impl<S: Failing> Failures<S> {
         }
         note.reason = reason;
         if has_words || self.with_words < MOST_WORDS {
-            note.message = words.into();
+            (note.doing, note.message) = (shortened(doing).into(), words.into());
             self.with_words += usize::from(!note.message.is_empty());
             self.with_words -= usize::from(has_words);
         }

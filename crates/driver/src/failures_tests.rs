@@ -245,3 +245,41 @@ async fn an_outage_that_has_returned_has_one_line_whatever_its_error_becomes() {
 fn what_fails_costs_little_more_than_its_name() {
     assert!(size_of::<Streak>() <= 120, "{}", size_of::<Streak>());
 }
+
+#[test]
+fn a_note_says_what_was_done_and_how_often_until_it_works() {
+    let mut failures = Failures::default();
+    for (doing, words, reason, expected) in [
+        (
+            "applying",
+            "no port 1",
+            LogReason::ObjectRejected,
+            ("applying", "no port 1", 1),
+        ),
+        // The same in other words.
+        (
+            "applying",
+            "no port 2",
+            LogReason::ObjectRejected,
+            ("applying", "no port 1", 2),
+        ),
+        (
+            "reading",
+            "not now",
+            LogReason::RequestFailed,
+            ("reading", "not now", 3),
+        ),
+    ] {
+        fails(&mut failures, 0, None);
+        failures.note(&thing(0), reason, (doing, words), || "now".to_owned());
+        let note = failures.note_of(&thing(0)).unwrap();
+        assert_eq!((&*note.doing, &*note.message, note.tries), expected);
+    }
+    ends(&mut failures, 0);
+    fails(&mut failures, 0, None);
+    failures.note(&thing(0), LogReason::ObjectRejected, ("applying", "no"), || {
+        "later".to_owned()
+    });
+    let note = failures.note_of(&thing(0)).unwrap();
+    assert_eq!((note.tries, &*note.since), (1, "later"));
+}

@@ -18,10 +18,14 @@ const RARELY: Duration = Duration::from_secs(3600);
 pub struct Note {
     /// The reason that its line has, or would have.
     pub reason: LogReason,
+    /// What was being done, such as a verb; empty where nothing was asked, or too many things fail.
+    pub doing: Box<str>,
     /// The server's words, [`shortened`]; empty where too many things fail.
     pub message: Box<str>,
     /// The time of the wall clock at which it began to fail, in RFC 3339.
     pub since: Box<str>,
+    /// How often it has failed since then.
+    pub tries: u32,
 }
 
 /// How many characters of a failure are kept.

@@ -88,6 +88,15 @@ reasons! {
 }
 
 impl EventReason {
+    /// That of something that fails for this reason of the log.
+    pub(super) fn of_failure(reason: &str) -> Self {
+        match reason {
+            "Conflict" => Self::ConflictDetected,
+            "DeleteBlocked" => Self::WaitingForDeletion,
+            _ => Self::ApplyFailed,
+        }
+    }
+
     /// True for what is about more than one object.
     fn is_of_side(self) -> bool {
         matches!(

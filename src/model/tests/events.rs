@@ -80,6 +80,43 @@ fn a_config_of_which_objects_fail_has_an_event_once() {
     );
 }
 
+// A conflict was an `ApplyFailed` on the config, and a failure that came after it had none.
+#[test]
+fn a_config_has_an_event_for_each_reason_that_objects_fail_for() {
+    let mut bench = Bench::listed();
+    let origins = bench.origins();
+    let mut said = Vec::new();
+    for (name, fails) in [
+        (
+            "a",
+            (|bench| bench.end_with("a", Why::Conflict(None))) as fn(&mut Bench),
+        ),
+        ("b", |bench| bench.fail(Side::Edge, refused())),
+        ("c", |bench| bench.fail(Side::Edge, refused())),
+        ("d", |bench| {
+            bench.fail(Side::Edge, Error::Ending(vec!["example.org/stays".to_owned()]));
+        }),
+    ] {
+        bench.says(origins, &config_map(name, 20));
+        fails(&mut bench);
+        bench.pass(5 * SECOND);
+        let all = since(&mut bench).into_iter();
+        let of_config = all.filter(|(_, side, ..)| *side == Side::Hub);
+        said.extend(of_config.map(|(reason, _, _, words)| (name, reason, words)));
+        // The others are tried again.
+        while !bench.work.is_empty() {
+            bench.fail(Side::Edge, refused());
+        }
+    }
+    let reasons: Vec<_> = said.iter().map(|(name, reason, _)| (*name, *reason)).collect();
+    assert_eq!(
+        reasons,
+        [("a", ConflictDetected), ("b", ApplyFailed), ("d", WaitingForDeletion)]
+    );
+    let conflict = "edge edge: not synced: ConfigMap/shop/a: Conflict: not synced, because an object of that name";
+    assert!(said[0].2.starts_with(conflict), "{said:?}");
+}
+
 #[test]
 fn a_hub_that_is_away_for_a_moment_is_not_lost() {
     for (seconds, expected) in [(5, 0), (15, 3)] {

@@ -13,6 +13,7 @@ mod flow;
 mod heartbeat;
 mod holds;
 mod identity;
+mod not_synced;
 mod on_site;
 mod one_cluster;
 mod out_of_sight;

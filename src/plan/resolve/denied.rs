@@ -2,6 +2,7 @@
 //! server is asked about them.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use kube_lite::qualified;
 
@@ -78,6 +79,38 @@ impl Resolver<'_> {
             self.plan.denied.insert(qualified(group, name), why);
         }
         true
+    }
+
+    /// Notes of namespaces that an entry names which rules refuse them, each with the first of them. `seen` are the lists of
+    /// namespaces that many entries have.
+    pub(super) fn note_denied_namespaces(&mut self, entry: &Entry, seen: &mut BTreeSet<*const BTreeSet<String>>) {
+        if self.filter.is_empty() {
+            return;
+        }
+        let mut is_new = |all: &Rc<BTreeSet<String>>| seen.insert(Rc::as_ptr(all));
+        let one = |namespace: &String| BTreeSet::from([namespace.clone()]);
+        let all: Rc<BTreeSet<String>> = match &entry.objects {
+            Objects::In(Some(namespace), _) => Rc::new(one(namespace)),
+            Objects::Ref { namespace, .. } if !namespace.is_empty() && namespace != ALL => Rc::new(one(namespace)),
+            Objects::Within { namespaces, .. }
+            | Objects::Anywhere {
+                namespaces: Some(namespaces),
+                ..
+            } if is_new(namespaces) => Rc::clone(namespaces),
+            _ => return,
+        };
+        let mut rules = BTreeSet::new();
+        for namespace in &*all {
+            steps::one();
+            if let Some(why) = self.filter.refuses_all_in(entry.direction, namespace)
+                && rules.insert(why.clone())
+            {
+                self.plan.denied_places.insert(Problem {
+                    place: entry.place.clone(),
+                    message: format!("the owner of the edge does not allow it in the namespace {namespace:?}: {why}"),
+                });
+            }
+        }
     }
 
     fn denied_at(&mut self, place: &ConfigPlace, why: &str) {
