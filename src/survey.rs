@@ -199,6 +199,11 @@ impl Survey {
                     let groups = discovery::groups(cluster).await;
                     self.of(side).groups = Some(groups.map_err(|error| (Side::of(cluster), error))?);
                 }
+                if side == Side::Edge && self.plan.unknown.catalogue {
+                    is_complete = false;
+                    // It only says what may be meant.
+                    self.of(side).catalogue = Some(discovery::catalogue(cluster).await.unwrap_or_default());
+                }
                 for group_version in self.questions(side) {
                     is_complete = false;
                     self.ask(side, cluster, group_version).await?;

@@ -48,6 +48,8 @@ mod running;
 mod take_over;
 #[path = "publish_role/watched.rs"]
 mod watched;
+#[path = "publish_role/whose.rs"]
+mod whose;
 #[allow(dead_code, reason = "the role init needs more of it")]
 #[path = "simulated_kcp/wire.rs"]
 mod wire;
@@ -125,6 +127,14 @@ scenarios! {
         a_claim_that_is_not_accepted_holds_up_no_other_object
         what_belongs_to_an_object_is_let_go_though_its_copy_went_first
         a_name_that_one_side_gives_deletes_nothing_of_the_other
+    ;
+    whose:
+        what_a_consumer_has_made_is_not_overwritten_nor_deleted
+        what_has_come_from_a_workspace_does_not_go_back_there
+        objects_of_two_namespaces_do_not_share_what_belongs_to_one
+        of_several_that_are_labelled_as_a_copy_none_is_written_or_deleted
+        a_secret_that_is_called_as_a_state_is_not_touched
+        an_object_of_many_elements_has_a_copy_like_any_other
     ;
     watched:
         a_related_object_that_changes_is_synced_by_itself

@@ -13,3 +13,5 @@ mod canary;
 mod canary_ways;
 #[path = "shown/page.rs"]
 mod page;
+#[path = "shown/picture.rs"]
+mod picture;

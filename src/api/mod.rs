@@ -2,6 +2,7 @@
 
 pub mod edge;
 pub mod edge_sync_config;
+mod field_problem;
 pub mod status;
 pub mod syncer_config;
 

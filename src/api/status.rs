@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+pub use super::field_problem::FieldProblem;
+
 /// How many failures and problems an entry names.
 pub const NAMED: usize = 10;
 /// The most entries that are read: no API server stores more.
@@ -82,6 +84,9 @@ pub struct OfEdge {
     /// How many there are in all.
     #[serde(skip_serializing_if = "is_zero")]
     pub problem_count: usize,
+    /// Entries of all that is in some namespaces of the edge, where nothing is; [`NAMED`] at most. They are followed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unmatched: Vec<FieldProblem>,
     /// Why deletes are held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
@@ -99,15 +104,6 @@ pub struct Failure {
     /// The reason of its line in the log.
     pub reason: String,
     /// The server's words.
-    pub message: String,
-}
-
-/// A part of a config that cannot be followed.
-#[derive(Clone, Debug, Default, Serialize, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FieldProblem {
-    /// Where: `spec.upsync[0].resources[1]`.
-    pub field: String,
-    /// What is wrong, and what may be meant.
     pub message: String,
 }
 
@@ -192,9 +188,15 @@ impl Status {
         }
     }
 
-    /// What the status is with this entry of ours, beside those of others. A condition that is as it was keeps its time.
+    /// What the status is with this entry of ours, beside those of others. A condition or problem that is as it was keeps
+    /// its time.
     #[must_use]
-    pub fn with(&self, ours: OfEdge, now: &str) -> Self {
+    pub fn with(&self, mut ours: OfEdge, now: &str) -> Self {
+        let known = self.edges.iter().find(|edge| edge.uid == ours.uid);
+        for problem in ours.problems.iter_mut().chain(&mut ours.unmatched) {
+            let since = known.and_then(|known| known.since(problem)).unwrap_or(now);
+            problem.since = since.to_owned();
+        }
         let mut edges = self.edges.clone();
         edges.retain(|edge| edge.uid != ours.uid);
         edges.push(ours);
@@ -334,7 +336,7 @@ pub(super) type Said = (&'static str, String);
 fn config_valid(edges: &[OfEdge]) -> (bool, Said) {
     let mut problems: Vec<String> = Vec::new();
     for edge in edges {
-        for FieldProblem { field, message } in &edge.problems {
+        for FieldProblem { field, message, .. } in &edge.problems {
             let said = format!("{field}: {message}");
             // Edges of one kind say the same.
             if !problems.contains(&said) {
@@ -359,6 +361,10 @@ fn synced(edges: &[OfEdge]) -> (bool, Said) {
     let sum = match selected {
         0 => "no object is selected".to_owned(),
         _ => format!("{synced} of {selected} objects are synced"),
+    };
+    let sum = match first_unmatched(edges) {
+        Some(unmatched) => format!("{sum}; {unmatched}"),
+        None => sum,
     };
     let failures = edges
         .iter()
@@ -389,85 +395,12 @@ fn synced(edges: &[OfEdge]) -> (bool, Said) {
     (true, (ALL_SYNCED, sum))
 }
 
-/// Ends a message that is too long where a sentence ends, so that a token in it is a whole one.
-fn cut_at_a_sentence(message: &mut String) {
-    if message.len() <= MOST_BYTES_OF_HOLD {
-        return;
-    }
-    let starts = message.char_indices().map(|(index, _)| index);
-    let within = starts.take_while(|index| *index <= MOST_BYTES_OF_HOLD).last();
-    let within = within.unwrap_or_default();
-    message.truncate(message[..within].rfind("; ").unwrap_or(within));
-    message.push_str(REST);
-}
-
-/// How many bytes it has as the hub gets it.
-fn length(of: &impl Serialize) -> usize {
-    serde_json::to_string(of).map_or(0, |text| text.len())
-}
-
-fn deletes_held(edges: &[OfEdge]) -> (bool, Said) {
-    let holds: Vec<(&OfEdge, &Hold)> = edges
-        .iter()
-        .filter_map(|edge| Some((edge, edge.hold.as_ref()?)))
-        .collect();
-    let Some((_, first)) = holds.first() else {
-        return (false, (NOTHING_HELD, String::new()));
-    };
-    let known = super::HOLD_REASONS.iter().find(|known| **known == first.reason);
-    let messages = holds.iter().map(|(edge, hold)| match edges.len() {
-        1 => hold.message.clone(),
-        _ => format!("{}{}", edge.called(), hold.message),
-    });
-    let messages: Vec<String> = messages.collect();
-    (true, (known.copied().unwrap_or(DELETES_HELD), messages.join("; ")))
-}
-
-impl OfEdge {
-    fn read(of: &Value) -> Self {
-        let failure = |of: &Value| Failure {
-            since: text(of, "since"),
-            object: text(of, "object"),
-            side: text(of, "side"),
-            reason: text(of, "reason"),
-            message: text(of, "message"),
-        };
-        let problem = |of: &Value| FieldProblem {
-            field: text(of, "field"),
-            message: text(of, "message"),
-        };
-        let hold = of["hold"].as_object().map(|_| Hold {
-            reason: text(&of["hold"], "reason"),
-            message: text(&of["hold"], "message"),
-        });
-        Self {
-            uid: text(of, "syncTargetUID"),
-            name: text(of, "syncTargetName"),
-            observed_generation: of["observedGeneration"].as_i64().unwrap_or_default(),
-            selected: count(of, "selected"),
-            synced: count(of, "synced"),
-            pending: count(of, "pending"),
-            failing: count(of, "failing"),
-            conflicts: count(of, "conflicts"),
-            held: count(of, "held"),
-            failures: items(&of["failures"]).map(failure).collect(),
-            problems: items(&of["problems"]).map(problem).collect(),
-            problem_count: count(of, "problemCount"),
-            hold,
-        }
-    }
-
-    /// Without the latest of what it names, as far as all of it has too many bytes as the hub gets it.
-    #[must_use]
-    pub fn bounded(mut self) -> Self {
-        if let Some(hold) = &mut self.hold {
-            cut_at_a_sentence(&mut hold.message);
-        }
         while length(&self) > MOST_BYTES {
-            let has_lost = if length(&self.failures) >= length(&self.problems) {
+            let problems = length(&self.problems) + length(&self.unmatched);
+            let has_lost = if length(&self.failures) >= problems {
                 self.failures.pop().is_some()
             } else {
-                self.problems.pop().is_some()
+                self.unmatched.pop().is_some() || self.problems.pop().is_some()
             };
             if !has_lost {
                 break;
@@ -479,12 +412,18 @@ impl OfEdge {
     /// Adds the problems of a config to those of all.
     pub fn add_problems(&mut self, config: &str, of_config: &Self) {
         self.problem_count += of_config.problem_count;
-        let left = NAMED - self.problems.len();
-        let problems = of_config.problems.iter().take(left);
-        self.problems.extend(problems.map(|problem| FieldProblem {
-            field: format!("{config}: {}", problem.field),
-            message: problem.message.clone(),
-        }));
+        for (all, of_config) in [
+            (&mut self.problems, &of_config.problems),
+            (&mut self.unmatched, &of_config.unmatched),
+        ] {
+            let left = NAMED - all.len();
+            all.extend(of_config.iter().take(left).map(|problem| problem.of(config)));
+        }
+    }
+
+    /// Since when it has said this of an entry; `None` if it does not.
+    pub fn since(&self, problem: &FieldProblem) -> Option<&str> {
+        problem.since_in(self.problems.iter().chain(&self.unmatched))
     }
 
     /// How a message that speaks of several edges begins.

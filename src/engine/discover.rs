@@ -12,6 +12,7 @@ pub(super) async fn ask(cluster: &Cluster, questions: DiscoveryRequest) -> Answe
     let DiscoveryRequest {
         mut group_versions,
         of_groups,
+        catalogue,
         open,
         elsewhere,
         to_confirm,
@@ -31,9 +32,15 @@ pub(super) async fn ask(cluster: &Cluster, questions: DiscoveryRequest) -> Answe
     }
     ask_other_versions(cluster, &elsewhere, &mut served).await;
     let lacking = confirm_lacking(cluster, to_confirm).await;
+    let catalogue = if catalogue {
+        Some(discovery::catalogue(cluster).await)
+    } else {
+        None
+    };
     Answers {
         served,
         groups,
+        catalogue,
         lacking,
     }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use driver::source::SourceId;
-use kube_lite::discovery::{Discovery, GroupVersion, Served};
+use kube_lite::discovery::{Catalogue, Discovery, GroupVersion, Served};
 use kube_lite::{Error, ResourceType};
 
 use super::config_kind::ConfigKind;
@@ -54,6 +54,8 @@ pub(crate) struct DiscoveryRequest {
     pub(crate) group_versions: BTreeSet<GroupVersion>,
     /// Whether to ask which groups it has.
     pub(crate) of_groups: bool,
+    /// Whether to ask for all that it serves.
+    pub(crate) catalogue: bool,
     /// Groups of which everything is wanted, at all their versions.
     pub(crate) open: BTreeSet<String>,
     /// Types, by group, that can be used at another version, if the one that is asked for lacks them.
@@ -68,6 +70,8 @@ pub(crate) struct Answers {
     pub(crate) served: Vec<(GroupVersion, Result<Served, Error>)>,
     /// The groups of the side, if they were asked for.
     pub(crate) groups: Option<Result<Groups, Error>>,
+    /// All that it serves, if it was asked for that.
+    pub(crate) catalogue: Option<Result<Catalogue, Error>>,
     /// Types, by group and plural, that the side has positively said to lack at every version.
     pub(crate) lacking: BTreeSet<(String, String)>,
 }
@@ -147,7 +151,8 @@ impl Model {
             }
             let (questions, of_groups) = self.questions(side);
             let in_doubt = self.config_kinds_in_doubt(side);
-            if questions.is_empty() && !of_groups && in_doubt.is_empty() {
+            let catalogue = side == Side::Edge && self.selecting.unknown.catalogue;
+            if questions.is_empty() && !of_groups && !catalogue && in_doubt.is_empty() {
                 continue;
             }
             self.timers.starts(Timer::Discovery(side));
@@ -159,6 +164,7 @@ impl Model {
             let questions = DiscoveryRequest {
                 group_versions: questions,
                 of_groups,
+                catalogue,
                 open,
                 elsewhere,
                 to_confirm: confirm,
@@ -244,6 +250,12 @@ impl Model {
             }
             _ => {}
         }
+        match answers.catalogue {
+            Some(Err(error)) if error.is_unreachable() => {}
+            // A side that does not say it has no other words to say what is meant.
+            Some(answer) => self.discovery_mut(side).catalogue = Some(answer.unwrap_or_default()),
+            None => {}
+        }
         let is_new = self.asking(side).discovery != before;
         if is_new {
             self.timers.succeeds(timer);
@@ -324,7 +336,9 @@ impl Model {
 
     fn has_unknown(&self, side: Side) -> bool {
         let mut unknown = self.selecting.unknown.group_versions.iter();
-        unknown.any(|(of_side, _)| *of_side == side) || self.selecting.unknown.groups.contains(&side)
+        unknown.any(|(of_side, _)| *of_side == side)
+            || self.selecting.unknown.groups.contains(&side)
+            || side == Side::Edge && self.selecting.unknown.catalogue
     }
 
     /// Types of which a side has confirmed that it lacks the copies, so that there are none. A type that it merely does
@@ -392,6 +406,22 @@ impl Model {
         self.discovery_mut(side).known.remove(&group_version);
         self.ask_again_soon(side);
         self.selecting.unknown.group_versions.insert((side, group_version));
+    }
+
+    /// Nothing puzzles.
+    pub(super) fn drop_catalogue(&mut self) {
+        if self.discovery(Side::Edge).catalogue.is_some() {
+            self.discovery_mut(Side::Edge).catalogue = None;
+        }
+    }
+
+    /// The types of the edge have changed: what may be meant by words that puzzle is sought again.
+    pub(super) fn void_catalogue(&mut self, side: Side) {
+        if self.discovery(side).catalogue.is_some() {
+            self.selecting.turns.drop_resolved();
+            self.discovery_mut(side).catalogue = None;
+            self.selecting.unknown.catalogue = true;
+        }
     }
 
     /// It was another cluster that said what this side lacks.

@@ -9,6 +9,7 @@ use kube_lite::ObjectName;
 use super::configs::ConfigName;
 use super::guard::Condition;
 use super::inventory::Link;
+use super::unmatched::Unmatched;
 use super::{Model, TypeState};
 use crate::api::status::{Failure, FieldProblem, Hold, NAMED, OfEdge};
 use crate::plan::OfConfig;
@@ -48,6 +49,7 @@ impl Model {
                 ..OfEdge::default()
             },
         };
+        let mut unmatched = self.unmatched(is_complete);
         for of in self.selecting.names() {
             let mut ours = OfEdge {
                 observed_generation: self.statuses.generation(&of),
@@ -56,7 +58,7 @@ impl Model {
                 ..entries.total.clone()
             };
             let config = of.0.of_name(&of.1);
-            self.count_problems(&of, &config, &mut ours);
+            self.count_problems(&of, &config, unmatched.remove(&*config), &mut ours);
             entries.total.add_problems(&config, &ours);
             entries.all.insert(config.into(), (of, ours));
         }
@@ -178,8 +180,14 @@ impl Model {
         configs.map(|of| Rc::clone(&of.config)).collect()
     }
 
-    /// What of a config cannot be followed.
-    pub(super) fn count_problems(&self, of: &ConfigName, config: &str, ours: &mut OfEdge) {
+    /// What of a config cannot be followed, and what of it is unmatched.
+    pub(super) fn count_problems(
+        &self,
+        of: &ConfigName,
+        config: &str,
+        unmatched: Option<Unmatched>,
+        ours: &mut OfEdge,
+    ) {
         let unreadable = self.selecting.unreadable.get(of);
         let problems = self.selecting.problems.iter().chain(&self.selecting.denied);
         let problems = problems.filter(|problem| &*problem.place.config == config);
@@ -200,10 +208,14 @@ impl Model {
                     format!("spec.{field}")
                 },
                 message: shortened(&message).to_owned(),
+                since: String::new(),
             })
             .collect();
         ours.problem_count = all.len();
         ours.problems = all.into_iter().take(NAMED).collect();
+        if let Some(unmatched) = unmatched {
+            unmatched.add_to(ours);
+        }
     }
 }
 

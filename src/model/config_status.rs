@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::config_kind::ConfigKind;
 use super::configs::ConfigName;
 use super::pace::{Differs, Pace, RARELY, Stores};
-use crate::api::status::{self, DELETES_HELD, OfEdge, Status};
+use crate::api::status::{self, DELETES_HELD, FieldProblem, OfEdge, Status};
 use crate::api::{GROUP, VERSION};
 use crate::sync::meta::Meta;
 
@@ -141,6 +141,12 @@ impl ConfigStatuses {
         known.into_iter().flatten().any(|edge| edge.uid != uid)
     }
 
+    /// Since when the hub has had a problem of this sync target; `None` if it has not.
+    pub(super) fn said_since(&self, of: &ConfigName, uid: &str, problem: &FieldProblem) -> Option<&str> {
+        let entry = self.known.get(of)?.is.edges.iter().find(|edge| edge.uid == uid)?;
+        entry.since(problem)
+    }
+
     /// The generation of a config as it was last reported.
     pub(super) fn generation(&self, of: &ConfigName) -> i64 {
         self.known.get(of).map_or(0, |known| known.generation)
@@ -181,8 +187,9 @@ impl KnownStatus {
 /// True if more has changed than counts.
 fn is_news(was: &Status, is: &Status) -> bool {
     let named = |ours: &OfEdge, other: &OfEdge| {
-        (ours.observed_generation, &ours.failures, &ours.problems, &ours.hold)
-            == (other.observed_generation, &other.failures, &other.problems, &other.hold)
+        ours.observed_generation == other.observed_generation
+            && (&ours.failures, &ours.problems, &ours.unmatched, &ours.hold)
+                == (&other.failures, &other.problems, &other.unmatched, &other.hold)
     };
     let is_named_alike = match (was.edges.first(), is.edges.first()) {
         (Some(was), Some(is)) => named(was, is),

@@ -79,6 +79,7 @@ impl Model {
     pub(super) fn crd_changed(&mut self, id: SourceId, side: Side, meta: Meta) {
         self.crd_seen(side, meta);
         if self.sources.get(&id).is_some_and(|source| source.settled) {
+            self.void_catalogue(side);
             self.ask_again_soon(side);
         }
     }
@@ -87,6 +88,7 @@ impl Model {
         if let Some(known) = &mut self.asking(side).crds {
             known.names.remove(&meta.name);
         }
+        self.void_catalogue(side);
         self.ask_again_soon(side);
     }
 

@@ -56,6 +56,7 @@ mod timers;
 mod trust;
 mod turns;
 mod types;
+mod unmatched;
 mod work;
 mod workers;
 

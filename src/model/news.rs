@@ -305,6 +305,7 @@ mod tests {
         Discovery {
             known: [(("g".into(), "v1".into()), gauges)].into(),
             groups: Some([("g".to_owned(), vec!["v1".to_owned()])].into()),
+            ..Discovery::default()
         }
     }
 

@@ -8,7 +8,7 @@ use kube_lite::ObjectName;
 
 use super::one_cluster::Clusters;
 use super::{Model, TypeId, TypeState};
-use crate::api::status::OfEdge;
+use crate::api::status::{FieldProblem, OfEdge};
 use crate::metrics::{Snapshot, status};
 use crate::on_site::{self, Mark, Objects, Row, Section, SideView};
 use crate::plan::Direction;
@@ -82,16 +82,23 @@ fn hold_rows(model: &Model) -> Vec<Row> {
 /// Entries of configs that cannot be followed.
 fn problem_rows(model: &Model) -> Vec<Row> {
     let mut rows = Vec::new();
+    let mut unmatched = model.unmatched(model.has_read_all() && !model.selecting.changed);
     for of in model.selecting.names() {
         let config = of.0.of_name(&of.1);
         let mut ours = OfEdge::default();
-        model.count_problems(&of, &config, &mut ours);
+        model.count_problems(&of, &config, unmatched.remove(&*config), &mut ours);
         let more = ours.problem_count - ours.problems.len();
-        rows.extend(ours.problems.into_iter().map(|problem| Row {
-            mark: Mark::Bad,
-            head: [&config, " ", &problem.field].concat(),
-            text: problem.message,
-        }));
+        let row = |mark, problem: FieldProblem| {
+            let since = model.is_said(&config, &problem);
+            let since = since.map_or_else(String::new, |since| format!(" (since {since})"));
+            Row {
+                mark,
+                head: [&config, " ", &problem.field].concat(),
+                text: problem.message + &since,
+            }
+        };
+        rows.extend(ours.problems.into_iter().map(|problem| row(Mark::Bad, problem)));
+        rows.extend(ours.unmatched.into_iter().map(|problem| row(Mark::Waits, problem)));
         rows.extend((more > 0).then(|| Row {
             mark: Mark::Bad,
             head: config,

@@ -168,6 +168,9 @@ impl Model {
             }
         }
         self.selecting.unknown.clone_from(&plan.unknown);
+        if !plan.is_puzzled {
+            self.drop_catalogue();
+        }
         self.selecting.open.clone_from(&plan.open);
         self.note_selected(&plan);
         self.note_vanished(&plan);

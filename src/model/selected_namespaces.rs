@@ -40,6 +40,11 @@ impl SelectedNamespaces {
         self.lacking.len()
     }
 
+    /// True if the hub lacks a namespace that is selected.
+    pub(super) fn lacks(&self, namespace: &str) -> bool {
+        self.lacking.contains(namespace)
+    }
+
     /// Those that a config selects and the hub lacks, with what is wrong.
     pub(super) fn lacking_of(&self, config: &str) -> impl Iterator<Item = (String, String)> {
         let of_config = self

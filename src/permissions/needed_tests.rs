@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use kube_lite::discovery::{Discovery, Served, ServedResource};
+use kube_lite::discovery::{Catalogue, Discovery, Served, ServedResource};
 
 use super::*;
 use crate::api::syncer_config::SyncerConfig;
@@ -46,6 +46,7 @@ fn discovery() -> Discovery {
     let groups = groups
         .into_iter()
         .map(|group| (group.to_owned(), vec!["v1".to_owned()]));
+    discovery.catalogue = Some(Catalogue::new());
     discovery.groups = Some(groups.collect());
     discovery
 }

@@ -41,7 +41,7 @@ pub(crate) use steps::many as steps_are_taken;
 #[cfg(test)]
 pub(crate) use steps::taken as steps_taken;
 pub(crate) use steps::{Sliced, pause};
-pub use wanted::{ConfigPlace, Conversions, Origins, SyncedType, Types, Wanted};
+pub use wanted::{ConfigPlace, Conversions, Entry, Objects, Origins, SyncedType, Types, Wanted};
 
 /// Something in a config that cannot be followed. The rest of the config is followed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

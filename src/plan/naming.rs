@@ -75,6 +75,11 @@ impl Naming {
         !self.to_edge.is_empty()
     }
 
+    /// True if all objects are called the same on both sides, and none has another kind there.
+    pub fn converts_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// True if a conversion gives objects of that name another kind.
     pub fn is_elsewhere(&self, name: &ObjectName) -> bool {
         self.elsewhere.contains(&*name.name)

@@ -28,6 +28,8 @@ pub struct Plan {
     pub problems: BTreeSet<Problem>,
     /// What has to be asked before the plan is complete.
     pub unknown: Unknown,
+    /// Neither side serves something: what may be meant is perhaps known only from the list of all that the edge serves.
+    pub is_puzzled: bool,
     /// Groups of which everything is selected, also types that do not exist yet: what appears at that side has to be
     /// noticed.
     pub open: BTreeSet<(Side, String)>,
@@ -275,6 +277,8 @@ pub struct Unknown {
     pub group_versions: BTreeSet<(Side, GroupVersion)>,
     /// Sides of which the groups and their preferred versions are needed.
     pub groups: BTreeSet<Side>,
+    /// All that the edge serves is needed, to say what may be meant by what is missing.
+    pub catalogue: bool,
 }
 
 impl Unknown {
@@ -282,7 +286,8 @@ impl Unknown {
     pub fn has_more_than(&self, other: &Self, side: Side) -> bool {
         let mut group_versions = self.group_versions.difference(&other.group_versions);
         let of_groups = |unknown: &Self| unknown.groups.contains(&side);
-        of_groups(self) && !of_groups(other) || group_versions.any(|(of_side, _)| *of_side == side)
+        let of_catalogue = side == Side::Edge && self.catalogue && !other.catalogue;
+        of_catalogue || of_groups(self) && !of_groups(other) || group_versions.any(|(of_side, _)| *of_side == side)
     }
 
     /// True if it is not known yet whether this is still missing. What one side lacks is planned only once both have
@@ -291,6 +296,9 @@ impl Unknown {
         let Missing {
             side, group, version, ..
         } = missing;
+        if self.catalogue && missing.is_reported() {
+            return true;
+        }
         if version.is_empty() {
             return self.groups.contains(side) || self.has_group(group);
         }

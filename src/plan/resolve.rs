@@ -7,6 +7,7 @@ mod denied;
 mod groups;
 mod kinds;
 mod lookup;
+mod meant;
 mod notes;
 mod of_configs;
 mod retained;
@@ -67,6 +68,7 @@ async fn resolve(wanted: &Wanted, filter: &Filter, [hub, edge]: [&Discovery; 2],
         selected: Selected::of(wanted).await,
         drafts: BTreeMap::new(),
         missing_at: BTreeMap::new(),
+        sought: 0,
         plan: Plan::default(),
     };
     for problem in &wanted.problems {
@@ -144,6 +146,8 @@ struct Resolver<'a> {
     drafts: BTreeMap<Pair, Draft<'a>>,
     /// The index in the plan of what is missing.
     missing_at: BTreeMap<MissingKey<'a>, usize>,
+    /// For how many words it was sought what may be meant.
+    sought: usize,
     plan: Plan,
 }
 
@@ -171,10 +175,12 @@ impl<'a> Resolver<'a> {
             Types::Plural { group, resource, .. } => match self.preferred(group, resource) {
                 Answer::Found(version) => self.ask(entry, group, version, resource),
                 Answer::Missing => {
-                    let meant = self.meant(entry, group, "", resource);
+                    let Some(meant) = self.meant(entry, group, "", resource).known() else {
+                        return;
+                    };
                     let place = Some(&entry.place);
-                    self.missing(direction.origin(), direction, [group, "", resource], place)
-                        .meant = meant;
+                    let missing = self.missing(direction.origin(), direction, [group, "", resource], place);
+                    missing.meant = meant.or(missing.meant.take());
                 }
                 Answer::Unknown => {}
             },
@@ -404,6 +410,17 @@ enum Answer<T> {
     Found(T),
     Missing,
     Unknown,
+}
+
+impl<T> Answer<T> {
+    /// What is found, if anything; `None` as long as that is not known.
+    fn known(self) -> Option<Option<T>> {
+        match self {
+            Self::Found(found) => Some(Some(found)),
+            Self::Missing => Some(None),
+            Self::Unknown => None,
+        }
+    }
 }
 
 fn key(resource: &ResourceType) -> (String, String) {

@@ -1,5 +1,5 @@
 use kube_lite::ObjectName;
-use kube_lite::discovery::Served;
+use kube_lite::discovery::{Catalogue, Served};
 
 use super::*;
 use crate::api::edge_sync_config::EdgeSyncConfig;
@@ -42,6 +42,7 @@ pub(super) fn serves(types: &Types) -> Discovery {
         }
     }
     discovery.groups = Some(groups);
+    discovery.catalogue = Some(Catalogue::new());
     discovery
 }
 

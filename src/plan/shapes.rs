@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kube_lite::ResourceType;
-use kube_lite::discovery::{Discovery, Served, ServedResource};
+use kube_lite::discovery::{Catalogue, Discovery, Served, ServedResource};
 
 /// What both sides serve: `count` types of the group `many.io`, and a few others.
 pub(crate) fn serves(count: usize) -> Discovery {
@@ -29,6 +29,7 @@ pub(crate) fn serves(count: usize) -> Discovery {
         let key = (group.to_owned(), "v1".to_owned());
         discovery.known.insert(key, Served::Resources(types));
     }
+    discovery.catalogue = Some(Catalogue::new());
     discovery.groups = Some([("many.io".to_owned(), vec!["v1".to_owned()])].into());
     discovery
 }

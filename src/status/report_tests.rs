@@ -159,10 +159,15 @@ fn paths_of_page() -> BTreeSet<String> {
 
 #[test]
 fn the_page_has_each_field_of_the_json_and_no_other() {
+    let problem = FieldProblem {
+        since: "2026-01-01T00:00:00Z".to_owned(),
+        ..FieldProblem::default()
+    };
     let says = OfEdge {
         name: "site".to_owned(),
         failures: vec![Failure::default()],
-        problems: vec![FieldProblem::default()],
+        problems: vec![problem.clone()],
+        unmatched: vec![problem],
         problem_count: 1,
         hold: Some(Hold::default()),
         ..OfEdge::default()

@@ -220,8 +220,12 @@ fn details(config: &OfConfig, edge: &Followed, style: Style) -> String {
             2,
         );
     }
-    for problem in &says.problems {
-        say(&format!("{}: {}", problem.field, problem.message), 2);
+    for problem in says.problems.iter().chain(&says.unmatched) {
+        let since = match &*problem.since {
+            "" => String::new(),
+            since => format!(" (since {since})"),
+        };
+        say(&format!("{}: {}{since}", problem.field, problem.message), 2);
     }
     more(
         &mut say,

@@ -48,6 +48,7 @@ fn report() -> Report {
         says.problems.push(FieldProblem {
             field: "spec.namespaceScope.resources[1]".to_owned(),
             message: "neither hub nor edge serves deployment.apps; did you mean deployments?".to_owned(),
+            since: String::new(),
         });
         says.problem_count = 3;
         says.hold = Some(Hold {

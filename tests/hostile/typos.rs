@@ -9,7 +9,7 @@ use crate::configs::lift_limits;
 use crate::figures::{ANYWHERE, address_of, shows};
 use crate::support::objects::{edge_sync_config, namespace, syncer_config};
 use crate::support::stage::{CONFIG_API, Stage, config_map_ref, config_maps, select, stage, stock};
-use crate::support::story::{SOON, arrives, drop_crds, reselect};
+use crate::support::story::{SOON, arrives, becomes, drop_crds, reselect};
 use crate::support::{Syncer, install_crds};
 
 /// All objects of a type in a namespace.
@@ -37,16 +37,21 @@ fn typos(shop: &str, absent: &str) -> Vec<(Value, String, String, &'static str)>
         let check = format!("configs: SyncerConfig//the-one spec.{field}: \"{word}\" {why}");
         (spec, log, check, "invalid")
     };
-    vec![
-        (
-            scope(shop, "apps", "Deployment", "v1"),
+    let meant = |group: &str, word: &str, meant: &str| {
+        let of_group = Some(group).filter(|group| !group.is_empty());
+        let of_group = of_group.map_or_else(String::new, |group| format!(" group={group}"));
+        let hint = format!("did you mean {meant}?");
+        let advice = hint.replace('"', "\\\"");
+        let log = format!(
             "reason=TypeNotServed msg=\"a selected type is not served; it is synced as soon as it appears\" side=hub,edge \
-             resource=Deployment group=apps version=v1 "
-                .to_owned(),
-            "resource=Deployment group=\"apps\" version=v1, which SyncerConfig//the-one selects; did you mean deployments?"
-                .to_owned(),
-            "type_not_served",
-        ),
+             resource={word}{of_group} version=v1 config=SyncerConfig//the-one field=spec.namespaceScope.resources[0] \
+             advice=\"{advice}\""
+        );
+        let check = format!("resource={word} group={group:?} version=v1, which SyncerConfig//the-one selects; {hint}");
+        (scope(shop, group, word, "v1"), log, check, "type_not_served")
+    };
+    vec![
+        meant("apps", "Deployment", "deployments"),
         invalid(
             scope(shop, "apps", "deployments", "apps/v1"),
             "namespaceScope.resources[0].apiVersion",
@@ -71,12 +76,13 @@ fn typos(shop: &str, absent: &str) -> Vec<(Value, String, String, &'static str)>
             "Shop",
             "is no name of a namespace",
         ),
-        (
-            scope(shop, "app", "deployments", "v1"),
-            "resource=deployments group=app version=v1 ".to_owned(),
-            "resource=deployments group=\"app\" version=v1, which SyncerConfig//the-one selects".to_owned(),
-            "type_not_served",
-        ),
+        meant("apps", "deploymnts", "deployments"),
+        meant("app", "deployments", "deployments in group apps"),
+        meant("", "Deployment", "deployments in group apps"),
+        // No config has named that group.
+        meant("", "cronjobs", "cronjobs in group batch"),
+        meant("batc", "cronjob", "cronjobs in group batch"),
+        meant("apps", "configmap", "configmaps in group \"\""),
         (
             scope(absent, "", "configmaps", "v1"),
             format!(
@@ -124,6 +130,16 @@ async fn each_misspelt_word_is_named_in_the_log_in_a_metric_and_by_check_until_i
         reselect(&hub, &spec).await;
         syncer.wait_for_log(&log, SOON).await;
         counts(problem, 1).await;
+        // What the log says of a type is on the config too.
+        if let Some((_, hint)) = found.split_once(" selects; ") {
+            let is_said = |config: &Value| {
+                config["status"]["conditions"]
+                    .to_string()
+                    .replace('\\', "")
+                    .contains(hint)
+            };
+            becomes(&hub, [CONFIG_API, "syncerconfigs", "", "the-one"], hint, is_said).await;
+        }
         let said = check(&pair.hub.kubeconfig(), &pair.edge.kubeconfig()).await;
         let points: Vec<&str> = said.lines().filter(|line| line.starts_with('✗')).collect();
         assert!(points.iter().any(|point| point.contains(&found)), "{found}: {said}");

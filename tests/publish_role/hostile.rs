@@ -28,7 +28,7 @@ fn by_reference(path: &str) -> Value {
     json!([{"identifier": "keys", "origin": "kcp", "kind": "Secret", "object": {"reference": {"path": path}}}])
 }
 
-async fn holds(at: &Objects, space: &str, name: &str, value: &str) -> Value {
+pub(crate) async fn holds(at: &Objects, space: &str, name: &str, value: &str) -> Value {
     let wanted = secret(space, name, value)["data"].clone();
     becomes(at, ["v1", "secrets", space, name], "holds its value", |it| {
         it["data"] == wanted
@@ -37,7 +37,7 @@ async fn holds(at: &Objects, space: &str, name: &str, value: &str) -> Value {
 }
 
 /// Waits until a consumer is notified that something is wrong with a shop, and nothing more.
-async fn is_notified(consumer: &Consumer, name: &str) {
+pub(crate) async fn is_notified(consumer: &Consumer, name: &str) {
     let event = eventually("there is an Event", SOON, async || {
         let all = consumer.objects.list("v1", "events", "shop", "").await;
         let is_it = |event: &&Value| event["reason"] == "ReconcilingError" && event["involvedObject"]["name"] == name;
@@ -65,7 +65,9 @@ pub(crate) async fn what_has_come_from_one_workspace_is_not_overwritten_by_anoth
     world.open(&first, "web", &json!({"secret": "creds"})).await;
     let copy = holds(&world.local, &space, "creds", "first").await;
     let annotations = &copy["metadata"]["annotations"];
-    assert_eq!(*annotations, json!({"kcp.io/cluster": first.id}));
+    let marks = json!({"kcp.io/cluster": first.id, "syncagent.kcp.io/remote-object-namespace": "shop",
+        "syncagent.kcp.io/remote-object-name": "creds"});
+    assert_eq!(*annotations, marks);
     second.objects.create(&secret("shop", "creds", "second")).await;
     world.open(&second, "web", &json!({"secret": "creds"})).await;
     is_notified(&second, "web").await;

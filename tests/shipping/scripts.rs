@@ -50,13 +50,14 @@ fn call(script: &str, args: &[&str], env: &[(&str, &Path)]) -> (Option<i32>, Str
     (output.status.code(), text(output.stderr), text(output.stdout))
 }
 
-const SCRIPTS: [&str; 10] = [
+const SCRIPTS: [&str; 11] = [
     "scripts/build",
     "scripts/build-all",
     "scripts/demo",
     "scripts/footprint",
     "scripts/image",
     "scripts/licences",
+    "scripts/page-picture",
     "scripts/package",
     "scripts/release",
     "scripts/simulate",

@@ -1,11 +1,15 @@
 //! `GET /` of a running syncer.
 
-use serde_json::json;
+use std::path::Path;
+
+use serde_json::{Value, json};
 
 use crate::bench::{ANYWHERE, address_of, ask, quoting_webhook};
-use crate::support::stage::{Stage, all_of, select, stage, stock};
+use crate::picture::draw;
+use crate::support::objects::syncer_config;
+use crate::support::stage::{Stage, all_of, numbered, select, stage, stock};
 use crate::support::story::{SOON, arrives};
-use crate::support::{KubeconfigParts, Syncer, eventually};
+use crate::support::{KubeconfigParts, Objects, Pair, PairOptions, Syncer, eventually};
 
 /// A side at which nobody answers.
 const NOBODY: &str = "https://127.0.0.1:9";
@@ -74,6 +78,100 @@ async fn the_page_says_what_works_and_what_fails_and_shows_hostile_words_as_text
     }
     let (head, _) = ask(address, "GET", "/index.html").await;
     assert!(head.starts_with("HTTP/1.1 404 "), "{head}");
+}
+
+#[tokio::test]
+async fn twenty_failures_with_all_their_words_take_a_few_kilobytes() {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&edge, &shop, &[] as &[&str], &json!({})).await;
+    let words = "what this site allows is written down in the rules of the site, and this is none of it; ";
+    quoting_webhook(&edge, &shop, words).await;
+    let denied: Vec<String> = numbered(23).iter().map(|name| format!("denied-{name}")).collect();
+    stock(&hub, &shop, &denied, &json!({"a": "b".repeat(200)})).await;
+    select(&hub, &all_of(&shop, &[("", "configmaps")])).await;
+    let mut syncer = pair.syncer(&[ANYWHERE]);
+    let address = address_of(&mut syncer).await;
+    let page = shows(address, &["23 failing", "and 3 more"]).await;
+    assert_eq!(page.matches("ObjectRejected since ").count(), 20, "{page}");
+    assert!(page.len() < 10 << 10, "{} bytes", page.len());
+}
+
+/// From now on Deployments of the namespace `shop` may have three replicas.
+async fn limit(edge: &Objects) {
+    const API: &str = "admissionregistration.k8s.io/v1";
+    edge.create(&json!({
+        "apiVersion": API, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "limits"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{"apiGroups": ["apps"], "apiVersions": ["v1"],
+                "operations": ["CREATE", "UPDATE"], "resources": ["deployments"]}]},
+            "validations": [{"expression": "object.spec.replicas <= 3",
+                "messageExpression": "'at most 3 replicas at this site, and not ' + string(object.spec.replicas)"}],
+        },
+    }))
+    .await;
+    edge.create(&json!({
+        "apiVersion": API, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "limits"},
+        "spec": {"policyName": "limits", "validationActions": ["Deny"]},
+    }))
+    .await;
+    // A policy takes effect some time after it was made.
+    eventually("the policy counts", SOON, async || {
+        let probe = deployment("probe", 5);
+        match edge.try_create(&probe).await {
+            Err(error) if error.to_string().contains("at most 3") => Ok(()),
+            Err(error) => Err(error.to_string()),
+            Ok(_) => {
+                edge.delete("apps/v1", "deployments", "shop", "probe").await;
+                Err("it does not".to_owned())
+            }
+        }
+    })
+    .await;
+}
+
+fn deployment(name: &str, replicas: u32) -> Value {
+    let labels = json!({"app": name});
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": {
+            "metadata": {"labels": labels},
+            "spec": {"containers": [{"name": name, "image": "example.org/image:1"}]}}}})
+}
+
+/// `scripts/page-picture` draws it.
+#[tokio::test]
+async fn the_page_of_the_picture_in_the_docs_has_what_is_wrong_and_what_may_be_meant() {
+    let pair = Pair::start(PairOptions::default()).await;
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    stock(&edge, "shop", &[] as &[&str], &json!({})).await;
+    limit(&edge).await;
+    stock(&hub, "shop", &numbered(40), &json!({"a": "b"})).await;
+    for (name, replicas) in [("web", 2), ("batch", 5)] {
+        hub.create(&deployment(name, replicas)).await;
+    }
+    let types = [
+        ("", "configmaps"),
+        ("", "services"),
+        ("apps", "deployments"),
+        ("apps", "deploymnts"),
+    ];
+    hub.create(&syncer_config("shop", all_of("shop", &types))).await;
+    let mut syncer = pair.syncer(&[ANYWHERE, "--sync-target-name=site-7"]);
+    let address = address_of(&mut syncer).await;
+    let page = shows(
+        address,
+        &[
+            "Deployment/shop/batch",
+            "at most 3 replicas at this site, and not 5",
+            "SyncerConfig//shop spec.namespaceScope.resources[3]",
+            "neither hub nor edge serves deploymnts.apps at version v1; did you mean deployments?",
+            "1 synced, 1 failing",
+            "40 synced<",
+        ],
+    )
+    .await;
+    if let Some(picture) = std::env::var_os("EDGE_SYNCER_PICTURE") {
+        draw(&page, Path::new(&picture)).await;
+    }
 }
 
 #[tokio::test]

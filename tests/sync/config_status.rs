@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::support::modes::{Mode, in_both_modes};
-use crate::support::objects::{config_map, namespace, syncer_config};
+use crate::support::objects::{config_map, edge_sync_config, namespace, syncer_config};
 use crate::support::stage::{CONFIG_API, Stage, all_of, config_maps, own_group, select, stage, stock};
 use crate::support::story::{becomes, crd, crd_up_to_five, custom_object, drop_crds, install_crd, redefine, reselect};
 use crate::support::{Objects, Pair, PairOptions};
@@ -14,6 +14,7 @@ in_both_modes!(
     what_is_synced_is_ready_and_says_how_many_objects_that_are,
     an_object_that_the_edge_refuses_is_named_with_the_servers_words_until_it_is_right,
     an_entry_that_cannot_be_followed_says_what_may_be_meant,
+    an_entry_that_selects_nothing_says_so_and_since_when_until_something_matches,
     each_config_counts_what_it_selects_itself,
     two_syncers_of_one_config_keep_their_own_entries,
     a_hub_with_an_older_crd_gets_the_heartbeat_and_what_is_held,
@@ -140,6 +141,101 @@ async fn an_entry_that_cannot_be_followed_says_what_may_be_meant(flags: Mode) {
     spec["namespaceScope"]["resources"][1]["resource"] = json!("deployments");
     reselect(&hub, &spec).await;
     ready(&hub).await;
+}
+
+/// What this edge says of entries that cannot be followed, or of those that select nothing so far: fields, and since when.
+fn said(config: &Value, list: &str) -> Vec<(String, String)> {
+    let said = config["status"]["edges"][0][list]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    said.iter()
+        .map(|problem| (text(&problem["field"]), text(&problem["since"])))
+        .collect()
+}
+
+async fn an_entry_that_selects_nothing_says_so_and_since_when_until_something_matches(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a"], &json!({})).await;
+    let field = pair.namespace("field");
+    let mut spec = config_maps(&shop, &["prces", "stck"]);
+    spec["upsync"] = json!([
+        {"apiGroup": "", "resources": ["configmaps"], "namespaces": [shop], "names": ["reprt"]},
+        {"apiGroup": "", "resources": ["configmaps"], "namespaces": [field], "names": ["*"]},
+    ]);
+    select(&hub, &spec).await;
+    let flags = [flags, &["--heartbeat-interval=1s"]].concat();
+    let mut syncer = pair.syncer(&flags);
+    let config = becomes(&hub, ONE, "names what selects nothing", |config| {
+        said(config, "problems").len() == 2
+    })
+    .await;
+    assert!(
+        is(&config, "ConfigValid", "False", "EntriesNotFollowed")
+            && is(&config, "Ready", "False", "EntriesNotFollowed")
+    );
+    let message = condition(&config, "ConfigValid")["message"].to_string();
+    assert!(
+        message.contains("selects nothing: the hub has no") && message.contains("prces"),
+        "{message}"
+    );
+    let fields = |config: &Value, list: &str| {
+        said(config, list)
+            .into_iter()
+            .map(|(field, _)| field)
+            .collect::<Vec<_>>()
+    };
+    let names = ["spec.namespacedObjects[0].objectsByNamespace", "spec.upsync[0].names"];
+    assert_eq!(fields(&config, "problems"), names);
+    assert_eq!(fields(&config, "unmatched"), ["spec.upsync[1].namespaces"]);
+    assert!(
+        said(&config, "problems").iter().all(|(_, since)| since.ends_with('Z')),
+        "{config}"
+    );
+
+    // Not with heartbeats, and not after a restart.
+    let heartbeats = |config: &Value| config["status"]["lastSyncerHeartbeatTime"].clone();
+    let later = becomes(&hub, ONE, "has another heartbeat", |now| {
+        heartbeats(now) != heartbeats(&config)
+    })
+    .await;
+    assert_eq!(said(&later, "problems"), said(&config, "problems"));
+    syncer.terminate().await;
+    let _again = pair.syncer(&flags);
+    becomes(&hub, ONE, "has a heartbeat of the next run", |now| {
+        heartbeats(now) != heartbeats(&later)
+    })
+    .await;
+    hub.create(&config_map(&shop, "prces", json!({}))).await;
+    let config = becomes(&hub, ONE, "has a match", |config| config["status"]["synced"] == "1/1").await;
+    assert_eq!(said(&config, "problems")[..], said(&later, "problems")[1..]);
+    assert_eq!(said(&config, "unmatched"), said(&later, "unmatched"));
+
+    edge.create(&config_map(&shop, "reprt", json!({}))).await;
+    let config = ready(&hub).await;
+    let message = condition(&config, "Ready")["message"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    let unmatched = format!(
+        "2 of 2 objects are synced; spec.upsync[1].namespaces: selects nothing so far: the edge has no such object in \"{field}\""
+    );
+    assert_eq!(message, unmatched);
+    stock(&edge, &field, &["b"], &json!({})).await;
+    becomes(&hub, ONE, "has nothing to say", |config| {
+        condition(config, "Ready")["message"] == "3 of 3 objects are synced" && said(config, "unmatched").is_empty()
+    })
+    .await;
+    let by_kind = json!({"version": "v1", "kind": "ConfigMap", "namespace": shop, "name": "stok"});
+    hub.create(&edge_sync_config("by-kind", json!({"downSyncedResources": [by_kind]})))
+        .await;
+    let by_kind = [CONFIG_API, "edgesyncconfigs", "", "by-kind"];
+    let config = becomes(&hub, by_kind, "is not valid", |config| {
+        is(config, "ConfigValid", "False", "EntriesNotFollowed")
+    })
+    .await;
+    assert_eq!(fields(&config, "problems"), ["spec.downSyncedResources[0].name"]);
 }
 
 async fn each_config_counts_what_it_selects_itself(flags: Mode) {

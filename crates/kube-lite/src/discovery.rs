@@ -38,6 +38,9 @@ impl Served {
     }
 }
 
+/// What the versions of named groups have.
+pub type Catalogue = BTreeMap<GroupVersion, Served>;
+
 /// One resource as discovery describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
@@ -90,6 +93,9 @@ pub struct Discovery {
     pub known: BTreeMap<GroupVersion, Served>,
     /// The named groups, each with its versions, the preferred one first. Absent as long as they were not needed.
     pub groups: Option<BTreeMap<String, Vec<String>>>,
+    /// All that it served when it was last asked for all: good for nothing but to say what may be meant by a word that is
+    /// not served. Absent as long as it was not needed.
+    pub catalogue: Option<Catalogue>,
 }
 
 impl Discovery {
@@ -199,6 +205,14 @@ pub async fn groups(cluster: &Cluster) -> Result<BTreeMap<String, Vec<String>>, 
     Ok(groups.map(|group| (group.name.clone(), versions(group))).collect())
 }
 
+/// All that a side serves in named groups, by one request; nothing from a server that does not know that form of answer
+/// (Kubernetes has it since 1.26). It may have a hundred kilobytes, so it is for a side that is near.
+pub async fn catalogue(cluster: &Cluster) -> Result<Catalogue, Error> {
+    const ALL: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
+                       application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
+    parse_all(&cluster.get_path_as("/apis", ALL).await?)
+}
+
 /// More than any server serves: groups, versions of one, resources with subresources of one version, and verbs of one.
 const MOST_GROUPS: usize = 10_000;
 const MOST_VERSIONS: usize = 100;
@@ -239,6 +253,29 @@ struct WireResource {
 }
 
 impl WireResource {
+    fn is_usable(&self) -> bool {
+        is_word(&self.name) && (self.kind.is_empty() || is_word(&self.kind))
+    }
+
+    fn served(self, group: &str, version: &str, status_subresource: bool) -> ServedResource {
+        let has = |verb: &str| self.verbs.iter().any(|known| known == verb);
+        ServedResource {
+            watchable: has("list") && has("watch"),
+            listable: has("list"),
+            holds_objects: self.verbs.iter().any(|verb| !ONLY_SHOW.contains(&verb.as_str())),
+            status_subresource,
+            stored_elsewhere: stored::elsewhere(&self.storage_version_hash, [group, version, &self.kind]),
+            aliases: self.aliases(),
+            resource: ResourceType {
+                group: group.to_owned(),
+                version: version.to_owned(),
+                resource: self.name,
+                kind: self.kind,
+                namespaced: self.namespaced,
+            },
+        }
+    }
+
     /// As [`ServedResource::aliases`].
     fn aliases(&self) -> Box<str> {
         let singular = Some(&self.singular).filter(|singular| !singular.eq_ignore_ascii_case(&self.kind));
@@ -257,6 +294,85 @@ impl WireResource {
     }
 }
 
+fn parse_all(body: &[u8]) -> Result<Catalogue, Error> {
+    #[derive(Deserialize)]
+    struct Wire {
+        kind: String,
+        #[serde(default, deserialize_with = "at_most::<_, _, MOST_GROUPS>")]
+        items: Vec<WireGroup>,
+    }
+    #[derive(Deserialize)]
+    struct WireGroup {
+        metadata: WireName,
+        #[serde(default, deserialize_with = "at_most::<_, _, MOST_VERSIONS>")]
+        versions: Vec<WireVersion>,
+    }
+    #[derive(Deserialize)]
+    struct WireName {
+        name: String,
+    }
+    #[derive(Deserialize)]
+    struct WireVersion {
+        version: String,
+        #[serde(default, deserialize_with = "at_most::<_, _, MOST_RESOURCES>")]
+        resources: Vec<WireListed>,
+    }
+    let wire: Wire = serde_json::from_slice(body).map_err(|error| Error::BadAnswer(format!("all groups: {error}")))?;
+    let mut all = Catalogue::new();
+    if wire.kind != "APIGroupDiscoveryList" {
+        return Ok(all);
+    }
+    for group in wire.items.into_iter().filter(|group| is_word(&group.metadata.name)) {
+        let name = group.metadata.name;
+        for WireVersion { version, resources } in group.versions.into_iter().filter(|of| is_word(&of.version)) {
+            let usable = resources
+                .into_iter()
+                .map(WireResource::from)
+                .filter(WireResource::is_usable);
+            let served = usable.map(|wire| (wire.name.clone(), wire.served(&name, &version, false)));
+            all.insert((name.clone(), version.clone()), Served::Resources(served.collect()));
+        }
+    }
+    Ok(all)
+}
+
+/// A resource in a list of all groups.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireListed {
+    resource: String,
+    #[serde(default)]
+    response_kind: WireKind,
+    #[serde(default)]
+    scope: String,
+    #[serde(default)]
+    singular_resource: String,
+    #[serde(default, deserialize_with = "at_most::<_, _, MOST_VERBS>")]
+    verbs: Vec<String>,
+    #[serde(default, deserialize_with = "at_most::<_, _, MOST_SHORT_NAMES>")]
+    short_names: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct WireKind {
+    #[serde(default)]
+    kind: String,
+}
+
+impl From<WireListed> for WireResource {
+    fn from(listed: WireListed) -> Self {
+        Self {
+            name: listed.resource,
+            namespaced: listed.scope == "Namespaced",
+            kind: listed.response_kind.kind,
+            verbs: listed.verbs,
+            storage_version_hash: String::new(),
+            singular: listed.singular_resource,
+            short_names: listed.short_names,
+        }
+    }
+}
+
 fn parse(group: &str, version: &str, body: &[u8]) -> Result<Served, Error> {
     let bad = |why: String| Error::BadAnswer(format!("discovery of {group}/{version}: {why}"));
     let list: WireList = serde_json::from_slice(body).map_err(|error| bad(error.to_string()))?;
@@ -267,36 +383,21 @@ fn parse(group: &str, version: &str, body: &[u8]) -> Result<Served, Error> {
         .resources
         .into_iter()
         .partition(|resource| resource.name.contains('/'));
-    let mut served = BTreeMap::new();
-    let is_usable = |wire: &WireResource| is_word(&wire.name) && (wire.kind.is_empty() || is_word(&wire.kind));
-    for wire in resources.into_iter().filter(is_usable) {
-        let has = |verb: &str| wire.verbs.iter().any(|known| known == verb);
+    let served = resources.into_iter().filter(WireResource::is_usable).map(|wire| {
         let status = format!("{}/status", wire.name);
-        let resource = ServedResource {
-            watchable: has("list") && has("watch"),
-            listable: has("list"),
-            holds_objects: wire.verbs.iter().any(|verb| !ONLY_SHOW.contains(&verb.as_str())),
-            status_subresource: subresources.iter().any(|subresource| subresource.name == status),
-            stored_elsewhere: stored::elsewhere(&wire.storage_version_hash, [group, version, &wire.kind]),
-            aliases: wire.aliases(),
-            resource: ResourceType {
-                group: group.to_owned(),
-                version: version.to_owned(),
-                resource: wire.name.clone(),
-                kind: wire.kind,
-                namespaced: wire.namespaced,
-            },
-        };
-        served.insert(wire.name, resource);
-    }
-    Ok(Served::Resources(served))
+        let has_status = subresources.iter().any(|subresource| subresource.name == status);
+        (wire.name.clone(), wire.served(group, version, has_status))
+    });
+    Ok(Served::Resources(served.collect()))
 }
 
 /// Reads any text as an answer, for [`super::fuzz_tests`].
 #[cfg(test)]
 pub(super) fn harm(body: &[u8]) {
-    if let Ok(Served::Resources(resources)) = parse("apps", "v1", body) {
-        assert!(resources.keys().all(|name| is_word(name)));
+    let one = parse("apps", "v1", body).ok().into_iter();
+    let all = parse_all(body).unwrap_or_default().into_values();
+    for served in one.chain(all) {
+        assert!(matches!(served, Served::Resources(resources) if resources.keys().all(|name| is_word(name))));
     }
 }
 
@@ -355,6 +456,32 @@ mod tests {
             ["deployments", "plain"].map(|name| &*served[name].aliases),
             ["deploy dp", ""]
         );
+    }
+
+    #[test]
+    fn one_list_of_all_groups_says_what_each_type_is_called() {
+        let body = br#"{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[
+            {"metadata":{"name":"apps"},"versions":[{"version":"v1","freshness":"Current","resources":[
+                {"resource":"deployments","responseKind":{"group":"","version":"","kind":"Deployment"},"scope":"Namespaced",
+                 "singularResource":"deployment","verbs":["list","watch"],"shortNames":["deploy"],
+                 "subresources":[{"subresource":"status","verbs":["get"]}]},
+                {"resource":"..","scope":"Namespaced","verbs":[]}]}]},
+            {"metadata":{"name":"broken.io"},"versions":[{"version":"v1","freshness":"Stale"},{"version":"../x"}]}]}"#;
+        let all = parse_all(body).unwrap();
+        assert_eq!(all.len(), 2);
+        let Served::Resources(apps) = &all[&("apps".to_owned(), "v1".to_owned())] else {
+            panic!("it has resources")
+        };
+        let deployments = &apps["deployments"];
+        let names: Vec<&str> = deployments.names().collect();
+        assert_eq!(names, ["deployments", "Deployment", "deploy"]);
+        assert!(deployments.watchable && deployments.resource.namespaced && apps.len() == 1);
+        // An older server, and none.
+        assert_eq!(
+            parse_all(br#"{"kind":"APIGroupList","groups":[]}"#),
+            Ok(Catalogue::new())
+        );
+        assert!(matches!(parse_all(b"<html>"), Err(Error::BadAnswer(_))));
     }
 
     #[test]

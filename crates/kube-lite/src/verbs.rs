@@ -250,6 +250,12 @@ impl Cluster {
             .await
     }
 
+    /// The same in one of these forms, as far as the server knows them.
+    pub async fn get_path_as(&self, path: &str, accept: &'static str) -> Result<Bytes, Error> {
+        let path = self.workspaces.path_in_all(path);
+        self.call(Method::GET, &path, accept, None, Bytes::new()).await
+    }
+
     /// The same in one of the workspaces of a side that has many.
     pub async fn get_path_in(&self, workspace: &str, path: &str) -> Result<Bytes, Error> {
         let path = self.workspaces.path_in(workspace, path)?;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::json::taken;
 use crate::kcp;
-use crate::keys::{AGENT_NAME, OWN_PREFIX, ObjectKey, RELATED_PREFIX};
+use crate::keys::{AGENT_NAME, NAME, NAMESPACE, OWN_PREFIX, ObjectKey, RELATED_PREFIX};
 use crate::naming::CopyName;
 
 /// Subresources that have a place of their own in objects.
@@ -30,8 +30,14 @@ pub struct Terms<'a> {
 pub enum Marks<'a> {
     /// It is the copy of a primary, and this agent's.
     Primary(&'a str),
-    /// It belongs to a primary, and is on the service cluster: it names the workspace, so that no other one gets hold of it.
-    Related,
+    /// It belongs to a primary, and is on the service cluster: it names the workspace and the object there that it is from, so
+    /// that no other one gets hold of it.
+    Related {
+        /// The namespace of its origin.
+        namespace: &'a str,
+        /// The name of its origin.
+        name: &'a str,
+    },
     /// It is in a workspace, where nobody has to know about the agent.
     None,
 }
@@ -81,7 +87,13 @@ fn marks(terms: &Terms<'_>, key: &ObjectKey) -> [(&'static str, BTreeMap<&'stati
             labels.insert(AGENT_NAME, agent.to_owned());
             (labels, key.annotations())
         }
-        Marks::Related => (BTreeMap::new(), BTreeMap::from([(kcp::CLUSTER, key.cluster.clone())])),
+        Marks::Related { namespace, name } => {
+            let mut annotations = BTreeMap::from([(kcp::CLUSTER, key.cluster.clone()), (NAME, name.to_owned())]);
+            if !namespace.is_empty() {
+                annotations.insert(NAMESPACE, namespace.to_owned());
+            }
+            (BTreeMap::new(), annotations)
+        }
         Marks::None => Default::default(),
     };
     [("labels", labels), ("annotations", annotations)]

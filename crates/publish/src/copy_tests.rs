@@ -1,6 +1,7 @@
 //! What is written to copies, row by row.
 
 use super::*;
+use crate::keys::{NAME, NAMESPACE};
 
 const TERMS: Terms<'_> = Terms {
     marks: Marks::Primary("agent"),
@@ -97,17 +98,25 @@ fn what_belongs_to_an_object_names_its_workspace_on_the_service_cluster_alone() 
         marks,
         subresources: &[],
     };
-    let (none, related) = (terms(Marks::None), terms(Marks::Related));
+    let from = Marks::Related {
+        namespace: "shop",
+        name: "keys",
+    };
+    let (none, related) = (terms(Marks::None), terms(from));
     let origin = with_metadata("annotations", &json!({kcp::CLUSTER: "of the consumer", "a": "b"}));
     let copy = create(&origin, &related, &key(), "v1", "Secret", &name);
-    assert_eq!(copy["metadata"]["annotations"], json!({"a": "b", kcp::CLUSTER: "c1"}));
+    assert_eq!(
+        copy["metadata"]["annotations"],
+        json!({"a": "b", kcp::CLUSTER: "c1", NAME: "keys", NAMESPACE: "shop"})
+    );
     assert_eq!(copy["metadata"]["labels"], Value::Null);
     assert_eq!(patch(&origin, &origin, &copy, &related, &key()), None);
     // One that the Go agent has made is marked.
     let bare = create(&origin, &none, &key(), "v1", "Secret", &name);
     assert_eq!(bare["metadata"]["annotations"], json!({"a": "b"}));
     let marked = patch(&origin, &origin, &bare, &related, &key());
-    assert_eq!(marked, Some(json!({"metadata": {"annotations": {kcp::CLUSTER: "c1"}}})));
+    let marks = json!({kcp::CLUSTER: "c1", NAME: "keys", NAMESPACE: "shop"});
+    assert_eq!(marked, Some(json!({"metadata": {"annotations": marks}})));
     // What goes the other way takes no mark along.
     assert_eq!(
         create(&copy, &none, &key(), "v1", "Secret", &name)["metadata"]["annotations"],

@@ -7,7 +7,10 @@ use serde_json::{Map, Value, json};
 
 use crate::apply::WRITER;
 use crate::kcp;
-use crate::keys::{AGENT_NAME, CLUSTER, DELETION_PROPAGATION, FINALIZER, NAME_HASH, NAMESPACE_HASH, ObjectKey};
+use crate::keys::{
+    AGENT_NAME, CLUSTER, DELETION_PROPAGATION, FINALIZER, NAME, NAME_HASH, NAMESPACE, NAMESPACE_HASH, OBJECT_STATE,
+    ObjectKey,
+};
 
 /// What is to be done next with a pair.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -231,14 +234,55 @@ pub fn belongs_to_another(found: &Value, cluster: &str, agent: &str, is_known: b
     }
 }
 
-/// True if an agent has written it, this one or the Go agent.
-fn is_written_by_agents(found: &Value) -> bool {
+/// Why an object in a workspace is the consumer's own, and not what has come there from the service cluster; `None` if it
+/// has. Nothing there names the agent. `is_known`: the state of the origin has it.
+pub fn is_of_consumer(found: &Value, is_known: bool) -> Option<&'static str> {
+    if has_finalizer(found) {
+        return Some("it is synced to the service cluster itself");
+    }
+    let is_recorded = managers_of(found).next().is_some();
+    let is_ours = is_written_by_agents(found) || is_known && !is_recorded;
+    (!is_ours).then_some("no agent has made it")
+}
+
+/// Why an object on the service cluster is nothing that a consumer may get; `None` if it may be.
+pub fn is_no_origin(source: &Value) -> Option<&'static str> {
+    if text(source, "labels", OBJECT_STATE).is_some() {
+        return Some("it is a state Secret");
+    }
+    if text(source, "labels", CLUSTER).is_some() {
+        return Some("it is the copy of a published object");
+    }
+    text(source, "annotations", kcp::CLUSTER).map(|_| "it has come from a workspace itself")
+}
+
+/// Of which object of its workspace something on the service cluster says that it is from: namespace and name.
+pub fn origin_of(found: &Value) -> Option<(&str, &str)> {
+    let name = text(found, "annotations", NAME)?;
+    Some((text(found, "annotations", NAMESPACE).unwrap_or_default(), name))
+}
+
+fn managers_of(found: &Value) -> impl Iterator<Item = &Value> {
     let all = metadata(found, "managedFields").and_then(Value::as_array);
-    let mut managers = all.into_iter().flatten().filter_map(|entry| entry["manager"].as_str());
-    managers.any(|manager| {
+    all.into_iter().flatten()
+}
+
+/// True if an agent has written it, this one or the Go agent: more than a finalizer.
+fn is_written_by_agents(found: &Value) -> bool {
+    managers_of(found).any(|entry| {
+        let manager = entry["manager"].as_str().unwrap_or_default();
         let rest = manager.strip_prefix(WRITER);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        let is_agent = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        is_agent && !has_finalizers_alone(&entry["fieldsV1"])
     })
+}
+
+fn has_finalizers_alone(fields: &Value) -> bool {
+    let has_only = |value: &Value, key: &str| {
+        let members = value.as_object();
+        members.is_some_and(|members| members.len() == 1 && members.contains_key(key))
+    };
+    has_only(fields, "f:metadata") && has_only(&fields["f:metadata"], "f:finalizers")
 }
 
 /// Applies a merge patch as an API server does.
@@ -465,6 +509,45 @@ mod tests {
         ] {
             let why = belongs_to_another(&found, "c1", "me", is_known);
             assert_eq!(why.is_none(), is_taken, "{found} {is_known}: {why:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_consumer_has_made_is_told_from_what_has_come_to_a_workspace() {
+        let by = |manager: &str, fields: Value| json!([{"manager": manager, "fieldsV1": fields}]);
+        let data = json!({"f:data": {}, "f:metadata": {"f:annotations": {}}});
+        let mark = json!({"f:metadata": {"f:finalizers": {}}});
+        for (managers, is_known, is_taken) in [
+            (by("api-syncagent", data.clone()), false, true),
+            (by("api-syncagent/a", data.clone()), false, true),
+            (by("kubectl", data.clone()), false, false),
+            // Its origin was another one, or it was made again.
+            (by("kubectl", data.clone()), true, false),
+            (by("api-syncagent", mark), true, false),
+            // Somebody has emptied it.
+            (json!([]), true, true),
+            (json!([]), false, false),
+        ] {
+            let found = json!({"metadata": {"managedFields": managers}});
+            let why = is_of_consumer(&found, is_known);
+            assert_eq!(why.is_none(), is_taken, "{found} {is_known}: {why:?}");
+        }
+        let mut synced = json!({"metadata": {"managedFields": by("api-syncagent", data)}});
+        synced["metadata"]["finalizers"] = json!([FINALIZER]);
+        assert!(is_of_consumer(&synced, true).is_some());
+    }
+
+    #[test]
+    fn what_has_come_from_a_workspace_and_what_the_agent_keeps_goes_to_no_consumer() {
+        for (labels, annotations, is_origin) in [
+            (json!({}), json!({}), true),
+            (json!({"app": "x", AGENT_NAME: "me"}), json!({"a": "b"}), true),
+            (json!({OBJECT_STATE: "true"}), json!({}), false),
+            (json!({CLUSTER: "c1"}), json!({}), false),
+            (json!({}), json!({kcp::CLUSTER: "c1"}), false),
+        ] {
+            let source = json!({"metadata": {"labels": labels, "annotations": annotations}});
+            assert_eq!(is_no_origin(&source).is_none(), is_origin, "{source}");
         }
     }
 }

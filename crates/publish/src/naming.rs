@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use std::{error, fmt};
 
 use gotemplate::{Data, Template, TemplateError};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::json;
 use crate::kinds::{Naming, Scope};
@@ -32,6 +32,8 @@ pub struct Namer {
     /// For objects that are in no namespace.
     name_alone: Option<Rule>,
     namespace: Rule,
+    /// A template that somebody has written may read all of an object.
+    reads_content: bool,
 }
 
 /// How a name is made.
@@ -91,7 +93,9 @@ impl Namer {
             Some(_) => None,
             None => Some(rule("spec.naming.name", &None, NAME_ALONE)?),
         };
+        let mut given = [&naming.name, &naming.namespace].into_iter().flatten();
         Ok(Self {
+            reads_content: given.any(|text| text.contains("{{")),
             name: rule("spec.naming.name", &naming.name, NAME)?,
             name_alone,
             namespace: rule("spec.naming.namespace", &naming.namespace, NAMESPACE)?,
@@ -107,7 +111,14 @@ impl Namer {
         now: SystemTime,
     ) -> Result<CopyName, NameError> {
         let data = Data::new("the template's data, which has Object, ClusterName and ClusterPath")
-            .with("Object", object.clone())
+            .with(
+                "Object",
+                if self.reads_content {
+                    object.clone()
+                } else {
+                    named(object)
+                },
+            )
             .with("ClusterName", &*workspace.cluster)
             .with("ClusterPath", &*workspace.path);
         let made = |rule: &Rule, field| {
@@ -133,6 +144,11 @@ impl Namer {
             name: made(rule, "spec.naming.name")?,
         })
     }
+}
+
+/// What the names without other wishes follow from, however large the object is.
+fn named(object: &Value) -> Value {
+    json!({"metadata": {"namespace": metadata(object, "namespace"), "name": metadata(object, "name")}})
 }
 
 fn metadata<'a>(object: &'a Value, key: &str) -> &'a str {
@@ -170,8 +186,6 @@ fn replaced(text: &str, object: &Value, cluster: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn check(naming: (Option<&str>, Option<&str>), namespace: Option<&str>, scope: Scope) -> Result<String, String> {

@@ -11,6 +11,8 @@ use kube_lite::ObjectName;
 pub(crate) struct Turn {
     /// Its copy, if there is one.
     pub(crate) copy: Option<Copied>,
+    /// Several objects say that they are its copy.
+    pub(crate) has_several: bool,
     /// What was wanted when it was last in sync, in a few bits.
     pub(crate) state: Option<u64>,
     /// The version of the copy that it was in sync with; 0 if it was not.

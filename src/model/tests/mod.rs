@@ -25,6 +25,7 @@ mod things;
 mod trust;
 mod type_holds;
 mod types;
+mod unmatched;
 mod upsync;
 mod withdrawn;
 mod workers;

@@ -412,6 +412,7 @@ fn hub_answers(bench: &mut Bench, answers: [Result<Served, Error>; 2]) {
     let answers = Answers {
         served: served.map(|(group, of)| ((group.into(), "v1".into()), of)).collect(),
         groups: None,
+        catalogue: None,
         lacking: BTreeSet::new(),
     };
     bench.tell(Event::Answer(Answer::Discovered(Side::Hub, answers)));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use driver::Feed as _;
-use kube_lite::discovery::{Served, ServedResource};
+use kube_lite::discovery::{Catalogue, Served, ServedResource};
 
 use super::*;
 use crate::api::edge::KubernetesVersions;
@@ -51,6 +51,8 @@ pub(super) struct World {
     pub(super) edge_statuses: Vec<Value>,
     /// What sources would have reported that was known already.
     pub(super) known: Vec<(String, Known)>,
+    /// How often a side was asked for all that it serves.
+    pub(super) catalogues: usize,
     /// How many writes workers have made.
     pub(super) version: u64,
     origins: BTreeMap<(u32, ObjectName), Bytes>,
@@ -81,6 +83,7 @@ impl Default for World {
             edge_beats: 0,
             edge_statuses: Vec::new(),
             known: Vec::new(),
+            catalogues: 0,
             version: 1000,
             origins: BTreeMap::new(),
         }
@@ -190,6 +193,9 @@ impl World {
             groups: questions
                 .of_groups
                 .then(|| error.map_or(Ok(groups), |error| Err(error.clone()))),
+            catalogue: questions
+                .catalogue
+                .then(|| error.map_or(Ok(Catalogue::new()), |error| Err(error.clone()))),
         }
     }
 
@@ -299,6 +305,7 @@ impl Bench {
         match request {
             Request::Discover(side, questions) => {
                 self.world.asked.insert(side, questions.clone());
+                self.world.catalogues += usize::from(questions.catalogue);
                 Answer::Discovered(side, self.world.answers(side, questions, error.as_ref()))
             }
             Request::ReadRecord(_) => {

@@ -71,7 +71,9 @@ impl<'a> Resolver<'a> {
             return;
         };
         if versions.is_empty() {
-            self.missing(Side::Edge, entry.direction, [group, "", "*"], Some(&entry.place));
+            let meant = self.meant_group(group);
+            self.missing(Side::Edge, entry.direction, [group, "", "*"], Some(&entry.place))
+                .meant = meant;
         }
         let mut found: BTreeMap<&str, &str> = BTreeMap::new();
         let mut is_served = false;

@@ -4,7 +4,7 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use kube_lite::discovery::{Discovery, Served, ServedResource};
+use kube_lite::discovery::{Catalogue, Discovery, Served, ServedResource};
 
 use crate::plan::steps;
 
@@ -12,6 +12,8 @@ use crate::plan::steps;
 pub(super) struct Lookup<'a> {
     pub(super) discovery: &'a Discovery,
     groups: BTreeMap<&'a str, Group<'a>>,
+    /// The groups of its catalogue, which count only where people may mean one of them.
+    catalogue: BTreeMap<&'a str, Group<'a>>,
 }
 
 /// One group of it.
@@ -59,7 +61,12 @@ impl<'a> Version<'a> {
 }
 
 impl<'a> Group<'a> {
-    fn words(&self) -> BTreeMap<String, Vec<&'a ServedResource>> {
+    /// What people may call its types, in small letters, and the types.
+    fn words(&self) -> &BTreeMap<String, Vec<&'a ServedResource>> {
+        self.words.get_or_init(|| self.find_words())
+    }
+
+    fn find_words(&self) -> BTreeMap<String, Vec<&'a ServedResource>> {
         let mut words = BTreeMap::<String, Vec<_>>::new();
         let versions = self.versions.values().filter(|version| !version.is_gone);
         for served in versions.flat_map(Version::resources) {
@@ -74,20 +81,21 @@ impl<'a> Group<'a> {
 
 impl<'a> Lookup<'a> {
     pub(super) async fn new(discovery: &'a Discovery) -> Self {
-        let mut groups = BTreeMap::<&str, Group<'a>>::new();
-        for ((group, version), served) in &discovery.known {
-            steps::one();
-            steps::pause().await;
-            // A group that is not listed at all may be new.
+        // A group that is not listed at all may be new.
+        let is_gone = |group: &str, version: &String| {
             let listed = discovery.groups.as_ref().and_then(|groups| groups.get(group));
-            let known = Version {
-                served,
-                is_gone: listed.is_some_and(|listed| !listed.contains(version)),
-                kinds: OnceCell::new(),
-            };
-            groups.entry(group).or_default().versions.insert(version, known);
+            listed.is_some_and(|listed| !listed.contains(version))
+        };
+        let groups = groups_of(&discovery.known, is_gone).await;
+        let catalogue = match &discovery.catalogue {
+            Some(catalogue) => groups_of(catalogue, |_, _| false).await,
+            None => BTreeMap::new(),
+        };
+        Self {
+            discovery,
+            groups,
+            catalogue,
         }
-        Self { discovery, groups }
     }
 
     fn version(&self, group: &str, version: &str) -> Option<&Version<'a>> {
@@ -129,13 +137,55 @@ impl<'a> Lookup<'a> {
         })
     }
 
+    /// A group as it was asked for, and as it is in the catalogue.
+    fn both(&self, group: &str) -> impl Iterator<Item = &Group<'a>> {
+        let (known, listed) = (self.groups.get(group), self.catalogue.get(group));
+        known.into_iter().chain(listed)
+    }
+
     /// The types of a group, at each version, that people may mean by a word.
     pub(super) fn answering_to(&self, group: &str, word: &str) -> impl Iterator<Item = &'a ServedResource> {
-        let group = self.groups.get(group);
-        let found = group.and_then(|group| {
-            let words = group.words.get_or_init(|| group.words());
-            words.get(&word.to_ascii_lowercase())
-        });
-        found.into_iter().flatten().copied()
+        let word = word.to_ascii_lowercase();
+        let found = self.both(group).filter_map(move |group| group.words().get(&word));
+        found.flatten().copied()
     }
+
+    /// The words for the types of a group.
+    pub(super) fn words(&self, group: &str) -> impl Iterator<Item = &str> {
+        let all = self.both(group).flat_map(|group| group.words().keys());
+        all.map(String::as_str)
+    }
+
+    /// The types of all groups that people may mean by a word.
+    pub(super) fn anywhere(&self, word: &str) -> impl Iterator<Item = &'a ServedResource> {
+        let word = word.to_ascii_lowercase();
+        let groups = self.groups.values().chain(self.catalogue.values());
+        let found = groups.filter_map(move |group| {
+            steps::one();
+            group.words().get(&word)
+        });
+        found.flatten().copied()
+    }
+
+    /// The groups that have types.
+    pub(super) fn groups(&self) -> impl Iterator<Item = &str> {
+        let all = self.groups.iter().chain(&self.catalogue);
+        let having = all.filter(|(_, group)| !group.words().is_empty());
+        having.map(|(name, _)| *name)
+    }
+}
+
+async fn groups_of<'a>(known: &'a Catalogue, is_gone: impl Fn(&str, &String) -> bool) -> BTreeMap<&'a str, Group<'a>> {
+    let mut groups = BTreeMap::<&str, Group<'a>>::new();
+    for ((group, version), served) in known {
+        steps::one();
+        steps::pause().await;
+        let known = Version {
+            served,
+            is_gone: is_gone(group, version),
+            kinds: OnceCell::new(),
+        };
+        groups.entry(group).or_default().versions.insert(version, known);
+    }
+    groups
 }

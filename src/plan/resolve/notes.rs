@@ -69,7 +69,8 @@ impl<'a> Resolver<'a> {
         &mut missing[at]
     }
 
-    /// Notes that neither side serves what an entry names. `side` is the one that is asked for it again.
+    /// Notes that neither side serves what an entry names, once it is known what may be meant. `side` is the one that is
+    /// asked for it again.
     pub(super) fn missing_everywhere(
         &mut self,
         side: Side,
@@ -80,12 +81,14 @@ impl<'a> Resolver<'a> {
     ) {
         let is_reported = side == entry.direction.origin();
         let meant = if is_reported {
-            self.meant(entry, group, version, word)
+            self.meant(entry, group, version, word).known()
         } else {
-            None
+            Some(None)
         };
+        let Some(meant) = meant else { return };
         let missing = self.missing(side, entry.direction, [group, version, word], Some(&entry.place));
-        (missing.absence, missing.meant) = (Absence::Everywhere, meant);
+        missing.absence = Absence::Everywhere;
+        missing.meant = meant.or(missing.meant.take());
     }
 
     /// Notes that a type cannot be synced since scope or kind differ between the sides. Either side may change that, so

@@ -10,7 +10,7 @@ use kube_lite::qualified;
 
 use super::Resolver;
 use crate::plan::planned::Absence;
-use crate::plan::wanted::{Entry, Types};
+use crate::plan::wanted::Entry;
 use crate::plan::{Direction, steps};
 use crate::side::Side;
 
@@ -145,28 +145,6 @@ impl<'a> Resolver<'a> {
             self.problem(&entry.place, &why);
         }
         self.both_know(group, chosen).then_some(chosen)
-    }
-
-    /// What an entry may mean by a word that its group does not have at its version, if either side has something like it.
-    pub(super) fn meant(&self, entry: &Entry, group: &str, version: &str, word: &str) -> Option<String> {
-        let sides = [entry.direction.origin(), entry.direction.copy()];
-        let meant = sides
-            .into_iter()
-            .flat_map(|side: Side| self.at(side).answering_to(group, word));
-        // What is served at that version first.
-        let meant = meant.min_by_key(|served| served.resource.version != version)?;
-        let name = match entry.types {
-            Types::Kind { .. } => &meant.resource.kind,
-            _ => &meant.resource.resource,
-        };
-        let at = &meant.resource.version;
-        Some(if name == word {
-            format!("version {at}")
-        } else if at == version || version.is_empty() {
-            name.clone()
-        } else {
-            format!("{name} at version {at}")
-        })
     }
 }
 

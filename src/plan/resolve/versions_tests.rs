@@ -1,6 +1,6 @@
 use kube_lite::discovery::{Discovery, Served};
 
-use super::super::tests::{CORE, GAUGES, Types, resolve, same, selected, serves, with};
+use super::super::tests::{GAUGES, resolve, same, selected, with};
 use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
 use crate::plan::{Absence, Direction, Missing, Plan, Wanted};
@@ -306,67 +306,4 @@ fn a_version_that_is_not_the_stored_one_is_noted_with_the_place_that_names_it() 
     let spec = serde_json::json!({"namespaceScope": {"namespaces": ["shop"], "resources": resource}});
     let found = resolve(&super::super::tests::wanted(&spec), &hub, &hub);
     assert!(found.types.values().all(|planned| planned.not_stored.is_none()));
-}
-
-#[test]
-fn what_is_meant_is_named_in_the_words_of_the_entry() {
-    let mut types: Vec<_> = CORE.to_vec();
-    types.extend([
-        ("apps", "v1", "deployments", "Deployment", true),
-        ("g.io", "v2", "dials", "Dial", true),
-    ]);
-    let types: &Types = &types;
-    let mut both = serves(types);
-    let known = both.known.get_mut(&("apps".to_owned(), "v1".to_owned()));
-    if let Some(Served::Resources(resources)) = known {
-        resources.get_mut("deployments").unwrap().aliases = "deploy".into();
-    }
-    for (group, version) in [("apps", "v11"), ("h", "v1")] {
-        let absent = (group.to_owned(), version.to_owned());
-        both.known.insert(absent, Served::NotServed);
-    }
-    for (group, version, word, by_plural, by_kind) in [
-        ("apps", "v1", "deployment", Some("deployments"), Some("Deployment")),
-        ("apps", "v1", "Deployments", Some("deployments"), Some("Deployment")),
-        ("apps", "v1", "deploy", Some("deployments"), Some("Deployment")),
-        (
-            "apps",
-            "v11",
-            "deployments",
-            Some("version v1"),
-            Some("Deployment at version v1"),
-        ),
-        (
-            "apps",
-            "v11",
-            "deploy",
-            Some("deployments at version v1"),
-            Some("Deployment at version v1"),
-        ),
-        (
-            "g.io",
-            "v1",
-            "dial",
-            Some("dials at version v2"),
-            Some("Dial at version v2"),
-        ),
-        ("apps", "v1", "statefulsets", None, None),
-        ("h", "v1", "deployments", None, None),
-    ] {
-        let resource = serde_json::json!([{"group": group, "resource": word, "apiVersion": version}]);
-        let spec = serde_json::json!({"namespaceScope": {"namespaces": ["shop"], "resources": resource}});
-        let plan = resolve(&super::super::tests::wanted(&spec), &both, &both);
-        assert_eq!(plan.missing[0].meant.as_deref(), by_plural, "{group} {version} {word}");
-        let item =
-            serde_json::json!([{"group": group, "version": version, "kind": word, "namespace": "s", "name": "*"}]);
-        let spec = serde_json::json!({"downSyncedResources": item});
-        let plan = resolve(&super::super::tests::wanted_by_kind(&spec), &both, &both);
-        assert_eq!(plan.missing[0].meant.as_deref(), by_kind, "{group} {version} {word}");
-        let spec = serde_json::json!({"upsync": [{"apiGroup": group, "resources": [word], "names": ["*"]}]});
-        let plan = resolve(&super::super::tests::wanted(&spec), &both, &both);
-        if plan.missing.iter().any(|missing| missing.side == Side::Edge) {
-            let meant = by_plural.map(|meant| meant.split(' ').next().unwrap());
-            assert_eq!(plan.missing[0].meant.as_deref(), meant, "{group} {word} up");
-        }
-    }
 }

@@ -124,7 +124,15 @@ impl Agent {
                             Done::Finished
                         }
                     }
-                    Settled::Later => Done::NotYet(self.patience.waits(&key)),
+                    Settled::Later if self.objects.has_untried(primary) => {
+                        self.objects.holds(primary);
+                        Done::Finished
+                    }
+                    Settled::Later => {
+                        // It may lose its place in the queue.
+                        self.objects.is_due(primary);
+                        Done::NotYet(self.patience.waits(&key))
+                    }
                     Settled::Gone | Settled::Filtered | Settled::Waits => Done::Finished,
                 }
             }

@@ -1,6 +1,6 @@
 //! The objects that are synced: what is known of each primary and of its copy. Names and versions, no object.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ struct Known {
     primary: Option<Shown>,
     /// Its copy, if there is one.
     copy: Option<Copied>,
+    /// How many say that they are its copy.
+    copies: Copies,
     /// By which rules it is meant, by the labels of the copy, once that was heard of.
     meant: Option<Meant>,
     /// It is its turn.
@@ -37,6 +39,18 @@ struct Known {
     settled: Option<Versions>,
     /// What belongs to it may come until then, and nobody says so.
     again: Option<Instant>,
+}
+
+/// How many objects say that they are the copy of a primary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Copies {
+    /// One at most, as far as was heard.
+    #[default]
+    One,
+    /// Another one was heard of too.
+    Several,
+    /// The same, and since then a pass has begun, which finds out which one it is.
+    Looked,
 }
 
 /// Where a primary is shown.
@@ -69,17 +83,23 @@ pub(super) struct Seen {
 
 /// See the module's doc.
 #[derive(Default)]
-pub(super) struct Objects(BTreeMap<(u32, ObjectName), Known>);
+pub(super) struct Objects {
+    all: BTreeMap<(u32, ObjectName), Known>,
+    /// How many primaries of each workspace had no turn yet; none where all had one.
+    untried: BTreeMap<u32, usize>,
+    /// What is to have a turn once all others of its workspace had one.
+    held: BTreeMap<u32, BTreeSet<Primary>>,
+}
 
 impl Objects {
     /// How many primaries there are.
     pub(super) fn len(&self) -> usize {
-        self.0.values().filter(|known| known.primary.is_some()).count()
+        self.all.values().filter(|known| known.primary.is_some()).count()
     }
 
     /// How many of them are not in sync.
     pub(super) fn pending(&self) -> usize {
-        let all = self.0.values();
+        let all = self.all.values();
         all.filter(|known| known.primary.is_some() && known.is_due).count()
     }
 
@@ -93,7 +113,10 @@ impl Objects {
             is_ending,
         }: Seen,
     ) {
-        let known = self.0.entry((primary.route, primary.name.clone())).or_default();
+        let known = self.all.entry((primary.route, primary.name.clone())).or_default();
+        if known.primary.is_none() {
+            *self.untried.entry(primary.workspace).or_default() += 1;
+        }
         let is_tried = known.primary.as_ref().is_some_and(|shown| shown.is_tried);
         known.primary = Some(Shown {
             shard: primary.shard(),
@@ -110,7 +133,7 @@ impl Objects {
     /// A primary is there no longer. Its copy stays as it is: whoever deletes a primary has to wait for the finalizer.
     pub(super) fn is_gone(&mut self, primary: &Primary) {
         let key = (primary.route, primary.name.clone());
-        let Some(known) = self.0.get_mut(&key) else { return };
+        let Some(known) = self.all.get_mut(&key) else { return };
         if known
             .primary
             .as_ref()
@@ -119,9 +142,13 @@ impl Objects {
             // It is shown elsewhere by now.
             return;
         }
+        let was_untried = known.primary.as_ref().is_some_and(|shown| !shown.is_tried);
         (known.primary, known.state, known.settled) = (None, None, None);
         if known.copy.is_none() {
-            self.0.remove(&key);
+            self.all.remove(&key);
+        }
+        if was_untried {
+            self.one_less_untried(primary.workspace);
         }
     }
 
@@ -142,13 +169,13 @@ impl Objects {
     }
 
     fn shown(&mut self, route: u32) -> impl Iterator<Item = (&ObjectName, &mut Shown)> {
-        let of_route = self.0.iter_mut().filter(move |((other, _), _)| *other == route);
+        let of_route = self.all.iter_mut().filter(move |((other, _), _)| *other == route);
         of_route.filter_map(|((_, name), known)| Some((name, known.primary.as_mut()?)))
     }
 
     /// All primaries for which this holds.
     pub(super) fn primaries(&self, which: impl Fn(u32, Side, u32) -> bool) -> Vec<Primary> {
-        let all = self.0.iter().filter_map(|((route, name), known)| {
+        let all = self.all.iter().filter_map(|((route, name), known)| {
             let shown = known.primary.as_ref()?;
             which(*route, shown.shard, shown.workspace).then(|| primary(*route, name, shown))
         });
@@ -157,7 +184,7 @@ impl Objects {
 
     /// The primary with this name, if it is there.
     pub(super) fn primary(&self, route: u32, name: &ObjectName) -> Option<Primary> {
-        let shown = self.0.get(&(route, name.clone()))?.primary.as_ref()?;
+        let shown = self.all.get(&(route, name.clone()))?.primary.as_ref()?;
         Some(primary(route, name, shown))
     }
 
@@ -171,7 +198,7 @@ impl Objects {
         workspace: Option<&str>,
         namespace: Option<&str>,
     ) -> Vec<Primary> {
-        let all = self.0.iter().filter_map(|((other, name), known)| {
+        let all = self.all.iter().filter_map(|((other, name), known)| {
             let shown = known.primary.as_ref().filter(|_| *other == route)?;
             let (meant, at) = match workspace {
                 Some(_) => (Some(shown.meant), Some(name)),
@@ -190,7 +217,7 @@ impl Objects {
 
     /// The primaries whose copies may just be created.
     pub(super) fn being_placed(&self, route: u32) -> Vec<Primary> {
-        let all = self.0.iter().filter_map(|((other, name), known)| {
+        let all = self.all.iter().filter_map(|((other, name), known)| {
             let shown = known.primary.as_ref().filter(|_| *other == route)?;
             known.is_being_placed().then(|| primary(route, name, shown))
         });
@@ -199,13 +226,25 @@ impl Objects {
 
     /// Forgets all of a route.
     pub(super) fn forget(&mut self, route: u32) {
-        self.0.retain(|(other, _), _| *other != route);
+        for primary in self.primaries(|other, _, _| other == route) {
+            self.is_gone(&primary);
+        }
+        self.all.retain(|(other, _), _| *other != route);
+    }
+
+    fn one_less_untried(&mut self, workspace: u32) {
+        super::one_less(&mut self.untried, &workspace);
     }
 
     /// A copy of the primary with this name is there. Gives the primary if it is not in sync with that.
     pub(super) fn copy_is_there(&mut self, route: u32, of: &ObjectName, copy: Copied, meant: Meant) -> Option<Primary> {
         let version = copy.version;
-        let known = self.0.entry((route, of.clone())).or_default();
+        let known = self.all.entry((route, of.clone())).or_default();
+        let is_another = known.copy.as_ref().is_some_and(|known| known.name != copy.name);
+        if is_another {
+            // Which one it is, the pass finds out.
+            (known.copies, known.settled) = (Copies::Several, None);
+        }
         (known.copy, known.meant, known.is_copy_listed) = (Some(copy), Some(meant), true);
         known.is_copy_lost = false;
         if known.settled.is_some_and(|settled| settled.copy == version) {
@@ -217,11 +256,11 @@ impl Objects {
     /// A copy is there no longer.
     pub(super) fn copy_is_gone(&mut self, route: u32, of: &ObjectName) -> Option<Primary> {
         let key = (route, of.clone());
-        let known = self.0.get_mut(&key)?;
+        let known = self.all.get_mut(&key)?;
         (known.copy, known.meant) = (None, None);
         (known.settled, known.is_copy_lost) = (None, true);
         if known.primary.is_none() {
-            self.0.remove(&key);
+            self.all.remove(&key);
             return None;
         }
         known.turns_due(route, of)
@@ -229,7 +268,7 @@ impl Objects {
 
     /// A list of copies begins.
     pub(super) fn copies_begin(&mut self, route: u32) {
-        for ((other, _), known) in &mut self.0 {
+        for ((other, _), known) in &mut self.all {
             if *other == route {
                 known.is_copy_listed = false;
             }
@@ -238,26 +277,26 @@ impl Objects {
 
     /// It is complete: gives the names of the primaries whose copies it has not named.
     pub(super) fn copies_are_complete(&self, route: u32) -> Vec<ObjectName> {
-        let of_route = self.0.iter().filter(|((other, _), _)| *other == route);
+        let of_route = self.all.iter().filter(|((other, _), _)| *other == route);
         let unlisted = of_route.filter(|(_, known)| known.copy.is_some() && !known.is_copy_listed);
         unlisted.map(|((_, of), _)| of.clone()).collect()
     }
 
     /// Whether a copy is in this namespace.
     pub(super) fn has_copy_in(&self, namespace: &str) -> bool {
-        let mut copies = self.0.values().filter_map(|known| known.copy.as_ref());
+        let mut copies = self.all.values().filter_map(|known| known.copy.as_ref());
         copies.any(|copy| copy.name.namespace() == namespace)
     }
 
     /// The namespace of the copy of a primary.
     pub(super) fn namespace_of_copy(&self, route: u32, of: &ObjectName) -> Option<Rc<str>> {
-        let copy = self.0.get(&(route, of.clone()))?.copy.as_ref()?;
+        let copy = self.all.get(&(route, of.clone()))?.copy.as_ref()?;
         Some(copy.name.namespace().into())
     }
 
     /// Of which primary an object is the copy that has lost the marks that say so.
     pub(super) fn whose(&self, route: u32, copy: &ObjectName) -> Option<ObjectName> {
-        let mut of_route = self.0.iter().filter(|((other, _), _)| *other == route);
+        let mut of_route = self.all.iter().filter(|((other, _), _)| *other == route);
         let is_it = |known: &Known| known.copy.as_ref().is_some_and(|known| known.name == *copy);
         let ((_, of), _) = of_route.find(|(_, known)| is_it(known))?;
         Some(of.clone())
@@ -278,8 +317,13 @@ impl Objects {
             return None;
         }
         known.is_taken = true;
+        let has_several = known.copies != Copies::One;
+        if has_several {
+            known.copies = Copies::Looked;
+        }
         Some(Turn {
             copy: known.copy.clone(),
+            has_several,
             state: known.state,
             settled: known.settled.map_or(0, |settled| settled.copy),
             uses: OwnUses::default(),
@@ -295,25 +339,43 @@ impl Objects {
     pub(super) fn is_tried(&mut self, primary: &Primary) {
         let Some(known) = self.known(primary) else { return };
         known.is_taken = false;
-        if let Some(shown) = &mut known.primary {
-            shown.is_tried = true;
+        let shown = known.primary.as_mut();
+        let is_first = shown.is_some_and(|shown| !std::mem::replace(&mut shown.is_tried, true));
+        if is_first {
+            self.one_less_untried(primary.workspace);
         }
     }
 
     /// True if another primary of its workspace had no turn yet.
     pub(super) fn has_untried(&self, primary: &Primary) -> bool {
-        self.0.iter().any(|((route, name), known)| {
-            let is_other = *route != primary.route || *name != primary.name;
-            let of_workspace = known
-                .primary
-                .as_ref()
-                .filter(|shown| shown.workspace == primary.workspace);
-            is_other && of_workspace.is_some_and(|shown| !shown.is_tried)
-        })
+        let untried = self.untried.get(&primary.workspace).copied().unwrap_or_default();
+        let is_one = self.shown_as(primary).is_some_and(|shown| !shown.is_tried);
+        untried > usize::from(is_one)
+    }
+
+    /// A primary that is to be let go waits until all others of its workspace had a turn: what they have is known then. It
+    /// is in no queue meanwhile: thousands of them would keep just these others out.
+    pub(super) fn holds(&mut self, primary: &Primary) {
+        self.held.entry(primary.workspace).or_default().insert(primary.clone());
+    }
+
+    /// Those whose time has come: all others of their workspaces had a turn. They are due.
+    pub(super) fn released(&mut self) -> Vec<Primary> {
+        let known = self
+            .held
+            .keys()
+            .filter(|workspace| !self.untried.contains_key(*workspace));
+        let known: Vec<u32> = known.copied().collect();
+        let all = known.iter().filter_map(|workspace| self.held.remove(workspace));
+        let released: Vec<Primary> = all.flatten().collect();
+        for primary in &released {
+            self.is_due(primary);
+        }
+        released
     }
 
     fn shown_as(&self, primary: &Primary) -> Option<&Shown> {
-        self.0.get(&(primary.route, primary.name.clone()))?.primary.as_ref()
+        self.all.get(&(primary.route, primary.name.clone()))?.primary.as_ref()
     }
 
     /// What belongs to a primary may come until then, and nobody says so.
@@ -355,12 +417,15 @@ impl Objects {
             copy: copy.version,
         };
         (known.state, known.settled) = (Some(state), Some(settled));
+        if known.copies == Copies::Looked {
+            (known.copies, known.copy) = (Copies::One, None);
+        }
         let present = known.copy.get_or_insert(copy);
         present.version > settled.copy
     }
 
     fn known(&mut self, primary: &Primary) -> Option<&mut Known> {
-        let known = self.0.get_mut(&(primary.route, primary.name.clone()))?;
+        let known = self.all.get_mut(&(primary.route, primary.name.clone()))?;
         known.primary.is_some().then_some(known)
     }
 
@@ -369,7 +434,7 @@ impl Objects {
         let Some((route, workspace)) = group else {
             return Vec::new();
         };
-        let all = self.0.iter().filter_map(|((other, name), known)| {
+        let all = self.all.iter().filter_map(|((other, name), known)| {
             let shown = known.primary.as_ref().filter(|_| known.is_due && *other == route)?;
             (shown.workspace == workspace).then(|| Key::Object(primary(route, name, shown)))
         });

@@ -45,6 +45,34 @@ fn a_copy_that_is_as_it_was_left_makes_nothing_due() {
     assert_eq!(objects.turn(&web).unwrap().copy, None);
 }
 
+// A clone of the copy has its labels too.
+#[test]
+fn when_several_say_that_they_are_the_copy_a_pass_finds_out_which_one_it_is() {
+    let mut objects = Objects::default();
+    let web = primary("web", 0);
+    let clone = |version| Copied {
+        name: ObjectName::new("c1", "clone"),
+        version,
+    };
+    objects.is_there(&web, seen(0));
+    assert!(!objects.turn(&web).unwrap().has_several);
+    objects.is_settled(&web, 5, 1, copy(10));
+    objects.copy_is_there(1, &web.name, copy(10), 0);
+    assert_eq!(objects.copy_is_there(1, &web.name, clone(11), 0), Some(web.clone()));
+    // It fails, until one of them is gone.
+    for _ in 0..2 {
+        assert!(objects.turn(&web).unwrap().has_several);
+    }
+    objects.is_settled(&web, 5, 1, copy(10));
+    objects.is_due(&web);
+    let turn = objects.turn(&web).unwrap();
+    assert_eq!((turn.has_several, turn.copy), (false, Some(copy(10))));
+    // One that comes while a pass is under way that does not know it.
+    objects.copy_is_there(1, &web.name, clone(12), 0);
+    objects.is_settled(&web, 5, 1, copy(10));
+    assert!(objects.turn(&web).unwrap().has_several);
+}
+
 // The marks of a copy were removed while the pass that had adopted it was under way.
 #[test]
 fn a_copy_that_goes_while_it_is_worked_on_gives_another_turn() {
@@ -193,6 +221,36 @@ fn what_belongs_to_a_copy_that_is_just_being_made_leads_to_its_object() {
     assert_eq!(objects.meant(1, 0, None, Some("c2")), []);
     assert_eq!(objects.copy_is_there(1, &web.name, copy(10), 0b10), None);
     assert_eq!((found(&objects, 0), found(&objects, 1)), (vec![], vec![web]));
+}
+
+// Nine thousand that were being deleted filled the queue, were tried again and again, and kept out the others that they waited
+// for.
+#[test]
+fn what_waits_for_the_others_of_its_workspace_comes_back_once_each_had_a_turn() {
+    let mut objects = Objects::default();
+    let all: Vec<Primary> = ["a", "b", "c"].iter().map(|name| primary(name, 0)).collect();
+    for primary in &all {
+        objects.is_there(primary, seen(0));
+        objects.is_there(primary, seen(0));
+    }
+    assert!(objects.has_untried(&all[0]));
+    objects.is_tried(&all[0]);
+    objects.holds(&all[0]);
+    assert_eq!(objects.released(), []);
+    objects.is_tried(&all[1]);
+    objects.is_tried(&all[1]);
+    objects.holds(&all[1]);
+    assert!(objects.has_untried(&all[1]) && !objects.has_untried(&all[2]));
+    assert_eq!(objects.released(), []);
+    objects.is_gone(&all[2]);
+    assert_eq!(objects.released(), all[..2]);
+    assert_eq!(objects.due(Some((1, 7)), None).len(), 2);
+    assert_eq!(objects.released(), []);
+    // Rules that are there no longer take theirs along.
+    objects.is_there(&all[2], seen(0));
+    assert!(objects.has_untried(&all[0]));
+    objects.forget(1);
+    assert!(!objects.has_untried(&all[0]));
 }
 
 #[test]

@@ -11,8 +11,9 @@ use crate::sides::Key;
 
 /// How often in a row something that was overtaken is tried again at once.
 const AT_ONCE: u32 = 5;
-/// For so long at most nobody checks what waits.
+/// For so long at most nobody checks what waits, unless so much waits that more than ten would be checked in a second.
 const LONGEST: Duration = Duration::from_secs(30);
+const A_TENTH: Duration = Duration::from_millis(100);
 
 /// What something has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,9 @@ impl Patience {
     /// It waits: for so long now.
     pub(super) fn waits(&mut self, key: &Key) -> Duration {
         let doublings = self.count(key, Course::Waits) - 1;
-        LATER.saturating_mul(1 << doublings.min(16)).min(LONGEST)
+        let all = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
+        let longest = LONGEST.max(A_TENTH.saturating_mul(all));
+        LATER.saturating_mul(1 << doublings.min(16)).min(longest)
     }
 
     /// It has come to an end.
@@ -79,6 +82,12 @@ mod tests {
         let (mut patience, export) = (Patience::default(), Key::Export);
         let waits: Vec<u64> = (0..7).map(|_| patience.waits(&export).as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 30, 30]);
+        // Of thousands that wait, ten are checked in a second.
+        for index in 0..3_000_u32 {
+            patience.waits(&Key::Namespace(index.to_string().into()));
+        }
+        let waits: Vec<u64> = (0..4).map(|_| patience.waits(&export).as_secs()).collect();
+        assert_eq!(waits, [128, 256, 300, 300]);
         // What comes then is something else.
         assert!(patience.is_overtaken(&export));
         assert_eq!(patience.waits(&export), LATER);

@@ -47,6 +47,9 @@ impl Role for Agent {
                 self.queue.side_is_back(side, self.now, jitter);
             }
         }
+        for primary in self.objects.released() {
+            self.is_next(primary, None);
+        }
         while let Some((key, at_hand)) = self.next() {
             self.begin(&key, at_hand);
         }

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube_lite::discovery::{Served, ServedResource, discover, discover_in};
@@ -30,9 +31,16 @@ pub(crate) struct Known {
     namespaces: RefCell<BTreeMap<(Side, ObjectName), IsTried>>,
     /// Related objects whose status cannot be written.
     statusless: RefCell<BTreeSet<Use>>,
+    /// The turn of large objects.
+    large: Arc<Mutex<()>>,
 }
 
 impl Known {
+    /// Who has it may have a large object in memory.
+    pub(super) fn large(&self) -> &Arc<Mutex<()>> {
+        &self.large
+    }
+
     /// The path of a workspace, if it was read before. It never changes.
     pub(super) fn path(&self, workspace: &str) -> Option<String> {
         self.paths.borrow().get(workspace).map(ToString::to_string)

@@ -234,6 +234,12 @@ impl Pass<'_> {
         let (from, to) = pair;
         let source = ends[0].get(from).await?;
         // Names come from both sides: one that was never synced is somebody else's, whatever names it.
+        if source
+            .as_ref()
+            .is_some_and(|source| ends[0].is_no_origin(source).is_some())
+        {
+            return Ok(true);
+        }
         let is_marked = source.as_ref().is_some_and(lifecycle::has_finalizer);
         if !is_marked && self.states(&ends[0], from).read().await?.is_none() {
             return Ok(true);
@@ -301,23 +307,33 @@ impl Pass<'_> {
         Ok(true)
     }
 
-    /// Why an object at the other end is not what has come there with this primary, or another one of its workspace.
-    /// In workspaces all belongs to the consumer, who knows which names are synced.
+    /// Why an object at the other end is not what has come there from this origin, with this primary or another one.
     pub(super) async fn is_foreign(
         &self,
         found: &Value,
         [origin, there]: &[End<'_>; 2],
         from: &ObjectName,
     ) -> Result<Option<&'static str>, Stop> {
-        if there.side != Side::Service {
-            return Ok(None);
-        }
         let (cluster, agent) = (&self.key.cluster, &self.job.agent);
-        if lifecycle::belongs_to_another(found, cluster, agent, false).is_none() {
-            return Ok(None);
+        let why = |is_known| match there.side {
+            Side::Service => lifecycle::belongs_to_another(found, cluster, agent, is_known),
+            _ => lifecycle::is_of_consumer(found, is_known),
+        };
+        if why(false).is_some() {
+            let is_known = self.states(origin, from).read().await?.is_some();
+            return Ok(why(is_known));
         }
-        let is_known = self.states(origin, from).read().await?.is_some();
-        Ok(lifecycle::belongs_to_another(found, cluster, agent, is_known))
+        let of = lifecycle::origin_of(found).filter(|_| there.side == Side::Service);
+        let Some((namespace, name)) = of.filter(|of| *of != (from.namespace(), &*from.name)) else {
+            return Ok(None);
+        };
+        // The primary may name another object than before, whose copy has the same name.
+        let was_ours = self
+            .states(origin, &origin.name(namespace, name))
+            .read()
+            .await?
+            .is_some();
+        Ok((!was_ours).then_some("it belongs to another object of the workspace"))
     }
 }
 

@@ -9,9 +9,11 @@ use kube_lite::{Cluster, Content, ObjectName, ResourceType, is_path_segment};
 use serde_json::Value;
 
 use super::Pass;
+use super::large::Large;
 use crate::kcp::parsed;
 use crate::kinds::{Locator, Origin, Related, SelectorLocator, TypeOf};
 use crate::labels::Selector;
+use crate::lifecycle;
 use crate::related::{Both, Names, other};
 use crate::sides::Side;
 use crate::trouble::Stop;
@@ -46,6 +48,8 @@ pub(super) struct End<'a> {
     /// The workspace; empty on the service cluster.
     pub(super) workspace: &'a str,
     pub(super) served: ServedResource,
+    /// The turn of large objects.
+    pub(super) large: &'a Large,
 }
 
 impl End<'_> {
@@ -62,6 +66,11 @@ impl End<'_> {
         hasher.finish()
     }
 
+    /// Why nothing of an object at this end may go to the other one.
+    pub(super) fn is_no_origin(&self, source: &Value) -> Option<&'static str> {
+        lifecycle::is_no_origin(source).filter(|_| self.side == Side::Service)
+    }
+
     pub(super) fn stop(&self, doing: &'static str, name: &ObjectName, error: kube_lite::Error) -> Stop {
         let object = format!("{} {name:?}", self.served.resource.kind);
         Stop::of(self.side, doing, object, error)
@@ -70,7 +79,10 @@ impl End<'_> {
     pub(super) async fn get(&self, name: &ObjectName) -> Result<Option<Value>, Stop> {
         const DOING: &str = "reading a related object";
         match self.server.get(&self.served.resource, name, Content::Full).await {
-            Ok(found) => parsed(&found).map(Some).map_err(|error| self.stop(DOING, name, error)),
+            Ok(found) => {
+                self.large.reads(found.len()).await;
+                parsed(&found).map(Some).map_err(|error| self.stop(DOING, name, error))
+            }
             Err(error) if error.proves_absent(&name.name) => Ok(None),
             Err(error) => Err(self.stop(DOING, name, error)),
         }
@@ -132,6 +144,7 @@ impl Pass<'_> {
             server,
             workspace,
             served: found,
+            large: &self.large,
         })
     }
 

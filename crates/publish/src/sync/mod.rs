@@ -15,6 +15,7 @@ mod course;
 mod creating;
 mod deletion;
 mod known;
+mod large;
 mod letting_go;
 mod locating;
 mod placing;
@@ -33,6 +34,7 @@ use serde_json::Value;
 
 pub(crate) use self::clearing::{Cleared, clear};
 pub(crate) use self::known::Known;
+use self::large::Large;
 use self::letting_go::Belonging;
 use self::reading::unread;
 use self::state::States;
@@ -114,6 +116,8 @@ struct Pass<'a> {
     /// The version of the object: as it was read, or written under the condition that it was still that.
     version: Cell<u64>,
     known: &'a Known,
+    /// The turn of large objects.
+    large: Large,
 }
 
 /// Brings an object and its copy in sync.
@@ -146,6 +150,7 @@ pub(crate) async fn pass(
         waits: Cell::default(),
         version: Cell::default(),
         known,
+        large: Large::new(known.large()),
     };
     let result = pass.all().await;
     let result = match result {

@@ -37,13 +37,15 @@ impl Pass<'_> {
         let planned = copy::create(object, &self.terms(), &self.key, &api_version, &kind, &name);
         // Mutations see the copy that would be, as long as there is none.
         let wanted = self.mutated(object, &planned)?;
+        drop(planned);
         let planned = copy::create(&wanted, &self.terms(), &self.key, &api_version, &kind, &name);
         Ok((at, wanted, planned))
     }
 
     fn copy_name(&self, object: &Value) -> Result<CopyName, Stop> {
         let doing = "naming the copy";
-        let advice = "correct spec.naming of the PublishedResource; it is tried at once when that changes";
+        let advice =
+            "correct spec.naming of the PublishedResource, or the object; it is tried at once when either changes";
         let workspace = Workspace {
             cluster: self.key.cluster.clone(),
             path: self.key.workspace_path.clone().unwrap_or_default(),

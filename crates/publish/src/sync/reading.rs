@@ -15,6 +15,10 @@ use crate::sides::Side;
 use crate::trouble::Stop;
 use crate::turn::AtHand;
 
+/// What to do about several copies.
+const SEVERAL: &str = "leave the one that is the copy, and take the label syncagent.kcp.io/remote-object-cluster off the others, or \
+    delete them; nothing is written to any of them, or deleted, before";
+
 impl Pass<'_> {
     /// The object as it is now.
     pub(super) async fn read(&self) -> Result<Option<Value>, Stop> {
@@ -32,6 +36,7 @@ impl Pass<'_> {
         };
         match object {
             Ok(object) => {
+                self.large.reads(object.len()).await;
                 let object = readable(&object, lifecycle::is_in_deletion);
                 object.map(Some).map_err(stop)
             }
@@ -45,6 +50,12 @@ impl Pass<'_> {
     /// The copy, by the labels that say of which object it is.
     pub(super) async fn find_copy(&self, is_ending: bool) -> Result<Option<Value>, Stop> {
         let local = self.route.local();
+        if self.job.turn.has_several {
+            return self.list_copy().await;
+        }
+        if let Some(AtHand::Copy(copy)) = &self.job.at_hand {
+            self.large.reads(copy.len()).await;
+        }
         if let Some(AtHand::Copy(copy)) = &self.job.at_hand
             && let Ok(copy) = parsed::<Value>(copy)
             // One from before our own last write is none.
@@ -56,6 +67,7 @@ impl Pass<'_> {
         if let Some(known) = &self.job.turn.copy {
             match self.service.get(local, &known.name, Content::Full).await {
                 Ok(copy) => {
+                    self.large.reads(copy.len()).await;
                     let copy = readable(&copy, |_| is_ending).map_err(unread)?;
                     if self.is_copy(&copy) {
                         return Ok(Some(copy));
@@ -81,7 +93,7 @@ impl Pass<'_> {
         if all.len() > 1 {
             let names: Vec<String> = all.iter().map(|copy| format!("{:?}", name_of(copy))).collect();
             let words = format!("several objects are labelled as its copy: {}", names.join(", "));
-            return Err(Stop::because("finding the copy", words, "delete all of them but one"));
+            return Err(Stop::because("finding the copy", words, SEVERAL));
         }
         Ok(all.pop())
     }

@@ -27,6 +27,10 @@ use crate::turn::Use;
 const FOREIGN: &str = "delete it, or let spec.related or spec.naming of the PublishedResource give another name or namespace; or \
     hand it over, with the label syncagent.kcp.io/agent-name and the name of the agent";
 
+/// What to do about an object that no consumer may get.
+const NO_ORIGIN: &str = "let spec.related or spec.naming of the PublishedResource name another object, or take off its labels and \
+    annotations of the agent";
+
 impl Pass<'_> {
     /// Brings what is related to a primary in sync.
     pub(super) async fn relate(&self, object: &Value, copy: &Value) -> Result<(), Stop> {
@@ -83,6 +87,10 @@ impl Pass<'_> {
             self.waits.set(self.waits.get() || waits);
             return Ok(false);
         }
+        if let Some(why) = origin.is_no_origin(&source) {
+            let words = format!("{} {from:?} is not for consumers: {why}", origin.served.resource.kind);
+            return Err(Stop::because("bringing a related object", words, NO_ORIGIN));
+        }
         let found = there.get(to).await?;
         if let Some(found) = &found
             && let Some(why) = self.is_foreign(found, ends, from).await?
@@ -104,7 +112,7 @@ impl Pass<'_> {
         if found.as_ref().is_some_and(lifecycle::is_in_deletion) {
             return Ok(true);
         }
-        let planned = found.clone().unwrap_or_else(|| self.planned(&source, there, to));
+        let planned = found.clone().unwrap_or_else(|| self.planned(&source, there, to, from));
         let mutated = rules.spec(source.clone(), &planned, self.now);
         let mutated =
             mutated.map_err(|error| Stop::because("applying spec.related mutations", error.to_string(), CORRECT))?;
@@ -119,13 +127,13 @@ impl Pass<'_> {
     }
 
     /// What an object would be at the other end.
-    fn planned(&self, source: &Value, there: &End<'_>, to: &ObjectName) -> Value {
+    fn planned(&self, source: &Value, there: &End<'_>, to: &ObjectName, from: &ObjectName) -> Value {
         let resource = &there.served.resource;
         let name = CopyName {
             namespace: to.namespace().to_owned(),
             name: to.name.to_string(),
         };
-        let terms = terms(there);
+        let terms = terms(there, from);
         copy::create(
             source,
             &terms,
@@ -144,7 +152,7 @@ impl Pass<'_> {
         origin: &End<'_>,
         from: &ObjectName,
     ) -> Result<Value, Stop> {
-        let mut planned = self.planned(source, there, to);
+        let mut planned = self.planned(source, there, to, from);
         let server = (there.side, &**there.server);
         let created = self.create_at(server, &there.served.resource, to, &planned).await;
         let created = match created.and_then(|created| parsed::<Value>(&created)) {
@@ -168,7 +176,7 @@ impl Pass<'_> {
         origin: &End<'_>,
         from: &ObjectName,
     ) -> Result<Value, Stop> {
-        let terms = terms(there);
+        let terms = terms(there, from);
         let mut states = self.states(origin, from);
         let last = states.read().await?;
         let stop = |error| there.stop("updating a related object", to, error);
@@ -183,7 +191,9 @@ impl Pass<'_> {
     async fn remember(&self, source: &Value, there: &End<'_>, origin: &End<'_>, from: &ObjectName) -> Result<(), Stop> {
         let mut states = self.states(origin, from);
         states.read().await?;
-        states.write(&copy::state(source, terms(there).subresources)).await
+        states
+            .write(&copy::state(source, terms(there, from).subresources))
+            .await
     }
 
     /// The status is synced from the origin to the other end.
@@ -270,11 +280,14 @@ impl Pass<'_> {
     }
 }
 
-/// What is the same for all objects at this end.
-fn terms(there: &End<'_>) -> Terms<'static> {
+/// How an object comes to this end, from an object of this name.
+fn terms<'n>(there: &End<'_>, from: &'n ObjectName) -> Terms<'n> {
     Terms {
         marks: match there.side {
-            Side::Service => Marks::Related,
+            Side::Service => Marks::Related {
+                namespace: from.namespace(),
+                name: &from.name,
+            },
             _ => Marks::None,
         },
         subresources: if there.served.status_subresource {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Pass, delete};
 use crate::kcp::parsed;
-use crate::keys::{BELONGINGS, state_key};
+use crate::keys::{BELONGINGS, OBJECT_STATE, state_key};
 use crate::lifecycle::Propagation;
 use crate::sides::Side;
 use crate::trouble::Stop;
@@ -67,10 +67,17 @@ impl<'p, 'a> States<'p, 'a> {
             .get(&ResourceType::secrets(), &self.name, Content::Full)
             .await;
         let secret = match found {
-            Ok(secret) => parsed::<Value>(&secret).map_err(|error| self.stop(DOING, error))?,
+            Ok(secret) => {
+                self.pass.large.reads(secret.len()).await;
+                parsed::<Value>(&secret).map_err(|error| self.stop(DOING, error))?
+            }
             Err(error) if error.proves_absent(&self.name.name) => return Ok(None),
             Err(error) => return Err(self.stop(DOING, error)),
         };
+        if secret["metadata"]["labels"][OBJECT_STATE].is_null() {
+            let words = format!("the Secret {:?} is there, and no agent has made it", self.name);
+            return Err(Stop::because(DOING, words, "delete it; it is tried again"));
+        }
         let kept = |key: &str| secret["data"][key].as_str();
         let text = kept(&self.key)
             .or_else(|| kept(self.former.as_deref()?))
