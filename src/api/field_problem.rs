@@ -28,9 +28,4 @@ impl FieldProblem {
         let same = known.find(|known| (&known.field, &known.message) == (&self.field, &self.message))?;
         Some(&*same.since).filter(|since| !since.is_empty())
     }
-
-    /// How many bytes it takes, nearly.
-    pub(super) fn bytes(&self) -> usize {
-        self.field.len() + self.message.len() + 70
-    }
 }

@@ -395,6 +395,90 @@ fn synced(edges: &[OfEdge]) -> (bool, Said) {
     (true, (ALL_SYNCED, sum))
 }
 
+/// The first entry that selects nothing where it may.
+fn first_unmatched(edges: &[OfEdge]) -> Option<String> {
+    let (edge, FieldProblem { field, message, .. }) =
+        edges.iter().find_map(|edge| Some((edge, edge.unmatched.first()?)))?;
+    let at = if edges.len() > 1 { edge.called() } else { String::new() };
+    Some(format!("{at}{field}: {message}"))
+}
+
+/// Ends a message that is too long where a sentence ends, so that a token in it is a whole one.
+fn cut_at_a_sentence(message: &mut String) {
+    if message.len() <= MOST_BYTES_OF_HOLD {
+        return;
+    }
+    let starts = message.char_indices().map(|(index, _)| index);
+    let within = starts.take_while(|index| *index <= MOST_BYTES_OF_HOLD).last();
+    let within = within.unwrap_or_default();
+    message.truncate(message[..within].rfind("; ").unwrap_or(within));
+    message.push_str(REST);
+}
+
+/// How many bytes it has as the hub gets it.
+fn length(of: &impl Serialize) -> usize {
+    serde_json::to_string(of).map_or(0, |text| text.len())
+}
+
+fn deletes_held(edges: &[OfEdge]) -> (bool, Said) {
+    let holds: Vec<(&OfEdge, &Hold)> = edges
+        .iter()
+        .filter_map(|edge| Some((edge, edge.hold.as_ref()?)))
+        .collect();
+    let Some((_, first)) = holds.first() else {
+        return (false, (NOTHING_HELD, String::new()));
+    };
+    let known = super::HOLD_REASONS.iter().find(|known| **known == first.reason);
+    let messages = holds.iter().map(|(edge, hold)| match edges.len() {
+        1 => hold.message.clone(),
+        _ => format!("{}{}", edge.called(), hold.message),
+    });
+    let messages: Vec<String> = messages.collect();
+    (true, (known.copied().unwrap_or(DELETES_HELD), messages.join("; ")))
+}
+
+impl OfEdge {
+    fn read(of: &Value) -> Self {
+        let failure = |of: &Value| Failure {
+            since: text(of, "since"),
+            object: text(of, "object"),
+            side: text(of, "side"),
+            reason: text(of, "reason"),
+            message: text(of, "message"),
+        };
+        let problem = |of: &Value| FieldProblem {
+            field: text(of, "field"),
+            message: text(of, "message"),
+            since: text(of, "since"),
+        };
+        let hold = of["hold"].as_object().map(|_| Hold {
+            reason: text(&of["hold"], "reason"),
+            message: text(&of["hold"], "message"),
+        });
+        Self {
+            uid: text(of, "syncTargetUID"),
+            name: text(of, "syncTargetName"),
+            observed_generation: of["observedGeneration"].as_i64().unwrap_or_default(),
+            selected: count(of, "selected"),
+            synced: count(of, "synced"),
+            pending: count(of, "pending"),
+            failing: count(of, "failing"),
+            conflicts: count(of, "conflicts"),
+            held: count(of, "held"),
+            failures: items(&of["failures"]).map(failure).collect(),
+            problems: items(&of["problems"]).map(problem).collect(),
+            problem_count: count(of, "problemCount"),
+            unmatched: items(&of["unmatched"]).map(problem).collect(),
+            hold,
+        }
+    }
+
+    /// Without the latest of what it names, as far as all of it has too many bytes as the hub gets it.
+    #[must_use]
+    pub fn bounded(mut self) -> Self {
+        if let Some(hold) = &mut self.hold {
+            cut_at_a_sentence(&mut hold.message);
+        }
         while length(&self) > MOST_BYTES {
             let problems = length(&self.problems) + length(&self.unmatched);
             let has_lost = if length(&self.failures) >= problems {

@@ -175,7 +175,7 @@ impl<'a> Resolver<'a> {
             Types::Plural { group, resource, .. } => match self.preferred(group, resource) {
                 Answer::Found(version) => self.ask(entry, group, version, resource),
                 Answer::Missing => {
-                    let Some(meant) = self.meant(entry, group, "", resource).known() else {
+                    let Ok(meant) = self.meant(entry, group, "", resource).known() else {
                         return;
                     };
                     let place = Some(&entry.place);
@@ -413,12 +413,12 @@ enum Answer<T> {
 }
 
 impl<T> Answer<T> {
-    /// What is found, if anything; `None` as long as that is not known.
-    fn known(self) -> Option<Option<T>> {
+    /// What is found, if anything; an error as long as that is not known.
+    fn known(self) -> Result<Option<T>, ()> {
         match self {
-            Self::Found(found) => Some(Some(found)),
-            Self::Missing => Some(None),
-            Self::Unknown => None,
+            Self::Found(found) => Ok(Some(found)),
+            Self::Missing => Ok(None),
+            Self::Unknown => Err(()),
         }
     }
 }

@@ -197,7 +197,7 @@ fn all_that_the_edge_serves_is_asked_for_only_where_nothing_else_answers_to_a_wo
         ("h", "gauges", true),
     ] {
         let spec = by_plural(group, "v1", word);
-        let reported = |plan: &Plan| plan.missing.iter().any(|missing| missing.is_reported());
+        let reported = |plan: &Plan| plan.missing.iter().any(crate::plan::planned::Missing::is_reported);
         let plan = resolve(&wanted(&spec), &known, &unasked);
         assert_eq!(plan.unknown.catalogue, asks, "{group} {word}");
         // Until then it is not said that it is missing, so that it is said once.

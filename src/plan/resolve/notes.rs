@@ -83,9 +83,9 @@ impl<'a> Resolver<'a> {
         let meant = if is_reported {
             self.meant(entry, group, version, word).known()
         } else {
-            Some(None)
+            Ok(None)
         };
-        let Some(meant) = meant else { return };
+        let Ok(meant) = meant else { return };
         let missing = self.missing(side, entry.direction, [group, version, word], Some(&entry.place));
         missing.absence = Absence::Everywhere;
         missing.meant = meant.or(missing.meant.take());
