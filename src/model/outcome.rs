@@ -27,6 +27,9 @@ impl Model {
     pub(super) fn on_worked(&mut self, key: &Key, done: Done) {
         let success = matches!(done, Done::Object(Ok(_)) | Done::Status(Ok(_)));
         let list = self.workers.end(key, success, self.now);
+        for released in self.workers.released() {
+            self.queue.hurry(&released);
+        }
         let verdict = match done {
             Done::Object(Ok(outcome)) => self.succeeded(key, &outcome, list),
             Done::Object(Err(failure)) => self.failed(key, &failure),

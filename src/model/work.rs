@@ -69,7 +69,7 @@ impl Model {
             if let Some(wait) = self.put_off(&key) {
                 self.was_put_off(&key);
                 self.queue.done(&key, queue::Done::NotYet(wait), self.now, 0.0);
-            } else if self.has_to_wait(&key, &mut all_listed) || !self.workers.may_begin(&key) {
+            } else if self.has_to_wait(&key, &mut all_listed) || self.is_held(&key) {
                 let later = queue::Done::Later(HELD_BACK);
                 self.queue.done(&key, later, self.now, self.chance.f64());
             } else if !self.start_worker(&key, body) {
@@ -90,6 +90,15 @@ impl Model {
             let open = objects.values().map(|(_, open)| open).sum();
             self.report.in_sync([Direction::Down, Direction::Up].map(synced), open);
         }
+    }
+
+    /// True if too many like it are under way and have been slow.
+    fn is_held(&mut self, key: &Key) -> bool {
+        let is_held = !self.workers.may_begin(key);
+        if is_held {
+            self.workers.hold(key);
+        }
+        is_held
     }
 
     /// True once all that configs select has been read, and nothing is left to do but what fails or waits.

@@ -76,6 +76,10 @@ pub(super) struct Workers {
     running: BTreeMap<Key, Running>,
     /// What was slow, and when it was found so last.
     slow: BTreeMap<Scope, Instant>,
+    /// Keys that were not started for that.
+    held: BTreeSet<Key>,
+    /// Those of them that may be: something like them was done in time.
+    released: Vec<Key>,
 }
 
 struct Running {
@@ -95,6 +99,8 @@ impl Workers {
             most,
             running: BTreeMap::new(),
             slow: BTreeMap::new(),
+            held: BTreeSet::new(),
+            released: Vec::new(),
         }
     }
 
@@ -108,7 +114,18 @@ impl Workers {
             list,
             slow: false,
         };
+        self.held.remove(key);
         self.running.insert(key.clone(), running);
+    }
+
+    /// A key is not started, since too many like it are under way and have been slow.
+    pub(super) fn hold(&mut self, key: &Key) {
+        self.held.insert(key.clone());
+    }
+
+    /// Those that were not started and may be now: nothing like them is slow any more.
+    pub(super) fn released(&mut self) -> Vec<Key> {
+        std::mem::take(&mut self.released)
     }
 
     /// It has ended; with `success`, its scopes are not slow any more, if this key was not. Returns the list that it
@@ -119,7 +136,12 @@ impl Workers {
         let was_slow = ended.as_ref().is_none_or(|running| running.slow);
         if success && !was_slow && !self.slow.is_empty() {
             for scope in Scope::all_of(key) {
-                self.slow.remove(&scope);
+                if self.slow.remove(&scope).is_some() {
+                    let all = std::mem::take(&mut self.held).into_iter();
+                    let (released, held) = all.partition::<BTreeSet<Key>, _>(|held| scope.has(held));
+                    self.held = held;
+                    self.released.extend(released);
+                }
             }
         }
         ended.map_or(0, |running| running.list)
@@ -141,6 +163,9 @@ impl Workers {
         let found = found.into_iter().filter(|(scope, lots)| is_slow(scope, lots.len()));
         self.slow.extend(found.map(|(scope, _)| (scope, now)));
         self.slow.retain(|_, at| now.duration_since(*at) < MEMORY);
+        if self.slow.is_empty() {
+            self.held.clear();
+        }
     }
 
     /// When [`Workers::mark_slow`] finds the next slow key.
@@ -251,8 +276,15 @@ mod tests {
             14,
             "elsewhere"
         );
-        // One is done in time.
+        // One is done in time: those that were not started need not wait any longer, and no others.
+        for name in 2..40 {
+            workers.hold(&key(1, "shop", name));
+        }
+        workers.hold(&key(2, "shop", 0));
+        assert_eq!(workers.released(), []);
         workers.end(&key(1, "shop", 0), true, Instant::now());
+        let released: BTreeSet<Key> = workers.released().into_iter().collect();
+        assert_eq!(released, lot(2..40).collect());
         for name in 0..14 {
             workers.end(&key(1, "mall", name), true, Instant::now());
         }

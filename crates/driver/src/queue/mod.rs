@@ -257,6 +257,14 @@ impl<K: QueueKey> Queue<K> {
         }
     }
 
+    /// A key that waits need not wait any longer, but for what a server has asked for.
+    pub fn hurry(&mut self, key: &K) {
+        let is_waiting = |entry: &Entry<_, _>| matches!(entry.state, State::Waiting { .. });
+        if self.entries.get(key).is_some_and(is_waiting) {
+            self.hasten(key.clone());
+        }
+    }
+
     /// How many keys of a lot are ready.
     pub fn of_lot(&self, lot: &K::Lot) -> usize {
         self.ready.of_lot(lot)
