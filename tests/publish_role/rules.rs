@@ -18,8 +18,9 @@ async fn checked(world: &World) -> (String, Option<i32>) {
 
 pub(crate) async fn a_check_names_the_rights_that_what_belongs_to_objects_needs(which: Which) {
     let world = World::of(which).await;
-    let related = json!([{"identifier": "keys", "origin": "kcp", "kind": "ConfigMap",
-        "object": {"reference": {"path": "spec.secret"}}}]);
+    // The agents of all tests are one user there, so it is a type that no other test has.
+    let related = json!([{"identifier": "keys", "origin": "kcp", "version": "v1", "resource": "podtemplates",
+        "object": {"reference": {"path": "spec.template"}}}]);
     world.publish(&json!({"related": related})).await;
     let agent = world.agent(&[]);
     let consumer = world.consumer("a").await;
@@ -28,11 +29,11 @@ pub(crate) async fn a_check_names_the_rights_that_what_belongs_to_objects_needs(
     drop(agent);
     let (said, code) = checked(&world).await;
     let missing = "related \"keys\"";
-    assert!(said.contains(missing) && said.contains("delete configmaps"), "{said}");
+    assert!(said.contains(missing) && said.contains("delete podtemplates"), "{said}");
     assert_eq!(code, Some(1), "{said}");
     let verbs = ["get", "create", "update", "patch", "delete"];
-    let rule = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}]);
-    world.allow("keys", rule).await;
+    let rule = json!([{"apiGroups": [""], "resources": ["podtemplates"], "verbs": verbs}]);
+    world.allow("templates", rule).await;
     eventually("all is granted", SOON, async || match checked(&world).await {
         (_, Some(0)) => Ok(()),
         (said, code) => Err(format!("{code:?} {said}")),
