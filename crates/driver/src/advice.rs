@@ -345,8 +345,8 @@ const REFUSALS: &[(&[&str], &str)] = &[
     (
         // Of a ConfigMap or Secret; also where somebody at that side has set it, which only a new object can undo.
         &["field is immutable when `immutable` is set"],
-        "the copy itself is immutable: delete it there, or let it be replaced by the annotation edge.kubestellar.io/replace at \
-         its origin; it is tried again",
+        "the copy itself is immutable: delete it there, or, if the syncer has made it, let it be replaced by the annotation \
+         edge.kubestellar.io/replace at its origin; it is tried again",
     ),
     (
         &[
@@ -356,13 +356,20 @@ const REFUSALS: &[(&[&str], &str)] = &[
             "cannot change",
             "Forbidden: updates to",
         ],
-        "change that field back where it comes from, or let the copy be replaced by the annotation \
-         edge.kubestellar.io/replace; it is tried again",
+        "change that field back where it comes from; or let the copy be made anew: by the annotation edge.kubestellar.io/replace \
+         at its origin, if the syncer has made the copy, else by deleting it there, a CRD with all its objects; it is tried \
+         again",
     ),
 ];
 
 /// What has failed behind a server that itself answers.
 const BROKEN: &[(&[&str], &str)] = &[
+    (
+        // It has no form of that type: the values of a Secret that are no base64, a list in the place of a map.
+        &["failed to convert new object", "failed to create typed patch object"],
+        "what it has is nothing that this type can hold: correct the object, or the conversion, where it comes from; it is tried \
+         again",
+    ),
     (
         &["failed calling webhook"],
         "the named webhook of that side does not answer: bring it back, or remove its configuration; it is tried again",
