@@ -356,7 +356,7 @@ const REFUSALS: &[(&[&str], &str)] = &[
             "cannot change",
             "Forbidden: updates to",
         ],
-        "change that field back where it comes from; or let the copy be made anew: by the annotation edge.kubestellar.io/replace \
+        "change that field back where it comes from; or let the copy be recreated: by the annotation edge.kubestellar.io/replace \
          at its origin, if the syncer has made the copy, else by deleting it there, a CRD with all its objects; it is tried \
          again",
     ),

@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_consumer_has_made_is_told_from_what_has_come_to_a_workspace() {
+    fn what_a_consumer_has_made_is_no_copy_of_what_has_come_to_a_workspace() {
         let by = |manager: &str, fields: Value| json!([{"manager": manager, "fieldsV1": fields}]);
         let data = json!({"f:data": {}, "f:metadata": {"f:annotations": {}}});
         let mark = json!({"f:metadata": {"f:finalizers": {}}});
