@@ -60,7 +60,10 @@ async fn of_twelve_that_fail_the_oldest_ten_are_named_in_256_characters_each(fla
     assert_eq!(named.len(), NAMED, "{named:?}");
     assert_eq!(config["status"]["edges"][0]["failing"], 12);
     assert_eq!(config["status"]["synced"], "0/12");
-    assert_eq!(named[0], first, "the oldest");
+    // It has been tried again since.
+    for field in ["object", "since", "message"] {
+        assert_eq!(named[0][field], first[field], "the oldest");
+    }
     let times: Vec<&str> = named.iter().filter_map(|failure| failure["since"].as_str()).collect();
     assert!(times.len() == NAMED && times.is_sorted(), "{times:?}");
     for failure in named {
