@@ -211,7 +211,7 @@ pub(super) struct RunArgs {
     #[argh(option, arg_name = "DURATION")]
     pub status_interval: Option<String>,
 
-    /// time between two heartbeats at the hub, on the edge and each second time on the configs (default: 1m; at least 1s; 0s: none)
+    /// time between two heartbeats at the hub, on the edge, and one of four on the configs (default: 1m; at least 1s; 0s: none)
     #[argh(option, arg_name = "DURATION")]
     pub heartbeat_interval: Option<String>,
 

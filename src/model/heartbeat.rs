@@ -1,5 +1,5 @@
 //! The heartbeat: the time on the object that stands for this edge, and in `status.lastSyncerHeartbeatTime` on every config,
-//! so that people at the hub see since when an edge is silent. Where the hub has such an object, every second one is for that
+//! so that people at the hub see since when an edge is silent. Where the hub has such an object, most are for that
 //! alone: on a config, it goes to all that watch that.
 //!
 //! The change that the hub then reports affects nothing that a plan is made from, so it causes no work.
@@ -34,7 +34,7 @@ const NEW_CONFIG: Duration = Duration::from_secs(1);
 
 /// Where the hub has an object for this edge, configs get each heartbeat of so many: what is written to one that other edges
 /// follow too is sent to all of them.
-const OF_OURS: u32 = 2;
+const OF_OURS: u32 = 4;
 const OF_SHARED: u32 = 10;
 
 /// What was written to the configs, and where.
