@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use driver::failures::Note;
+use driver::failures::{Note, tried};
 use kube_lite::logging::times::date_and_time;
 
 use crate::report::Subject;
@@ -121,22 +121,8 @@ pub fn failure(subject: &Subject, note: &Note) -> Row {
 fn why(note: &Note) -> String {
     let colon = if note.message.is_empty() { "" } else { ": " };
     let reason = note.reason.as_str();
-    let comma = if note.doing.is_empty() { "" } else { ", " };
-    let tries = match note.tries {
-        0 | 1 => String::new(),
-        tries => format!(", tried {tries} times"),
-    };
-    [
-        reason,
-        " since ",
-        &note.since,
-        comma,
-        &note.doing,
-        &tries,
-        colon,
-        &note.message,
-    ]
-    .concat()
+    let tried = tried(&note.doing, note.tries);
+    [reason, " since ", &note.since, &tried, colon, &note.message].concat()
 }
 
 /// How it is with the objects of a type.

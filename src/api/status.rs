@@ -26,7 +26,7 @@ const MOST_ENTRIES: usize = 10_000;
 const LONGEST_MESSAGE: usize = 1024;
 /// That about held deletes has tokens in it.
 const LONGEST_OF_HOLDS: usize = 32_000;
-/// How many bytes of words an entry has at most: failures, problems and holds.
+/// How many bytes an entry has at most as the hub gets it, and how many of them its hold.
 const MOST_BYTES: usize = 7 << 10;
 const MOST_BYTES_OF_HOLD: usize = 4 << 10;
 /// What follows then.

@@ -95,6 +95,8 @@ impl Model {
             let edge = configs.iter().any(|of| of.selects.is_some());
             let edge = edge.then(|| state.edge_name(name)).flatten();
             let failure = self.failure_of(state, name, failing);
+            let is_contested = link.status.as_ref().is_some_and(|status| status.has_rival(self.now));
+            let counted = (link.is_in_sync(), is_contested);
             let mut is_counted = link.wanted == 0;
             for OfConfig { config, selects } in configs {
                 let is_selected = match (selects, &edge) {
@@ -104,8 +106,6 @@ impl Model {
                 };
                 if is_selected && let Some((_, ours)) = entries.all.get_mut(config) {
                     ours.held += usize::from(is_held);
-                    let is_contested = link.status.as_ref().is_some_and(|status| status.has_rival(self.now));
-                    let counted = (link.is_in_sync(), is_contested);
                     if link.wanted != 0 {
                         count(ours, counted, failure.as_ref());
                     }

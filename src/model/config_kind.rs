@@ -44,6 +44,13 @@ impl ConfigKind {
         format!("{}//{config}", self.kind())
     }
 
+    /// The kind and name of a config that is called so.
+    pub(super) fn of_config(config: &str) -> Option<(Self, String)> {
+        let (kind, name) = config.split_once("//")?;
+        let kind = Self::ALL.into_iter().find(|known| known.kind() == kind)?;
+        Some((kind, name.to_owned()))
+    }
+
     /// What its status is called in the log.
     pub(super) fn status_of(self, config: &str) -> Subject {
         Subject::Thing(Side::Hub, Topic::ConfigStatus, self.of_name(config))

@@ -187,12 +187,14 @@ impl KnownStatus {
 
 /// True if more has changed than counts.
 fn is_news(was: &Status, is: &Status) -> bool {
-    let rules = |of: &OfEdge| of.denied.iter().map(|denied| denied.rule.clone()).collect::<Vec<_>>();
+    fn rules(of: &OfEdge) -> impl Iterator<Item = &str> {
+        of.denied.iter().map(|denied| &*denied.rule)
+    }
     let named = |ours: &OfEdge, other: &OfEdge| {
         ours.observed_generation == other.observed_generation
             && (&ours.failures, &ours.problems, &ours.unmatched, &ours.hold)
                 == (&other.failures, &other.problems, &other.unmatched, &other.hold)
-            && rules(ours) == rules(other)
+            && rules(ours).eq(rules(other))
     };
     let is_named_alike = match (was.edges.first(), is.edges.first()) {
         (Some(was), Some(is)) => named(was, is),

@@ -517,18 +517,16 @@ impl Handler for Origins {
         let Some(state) = model.types.get_mut(&type_id) else {
             return Ok(());
         };
-        state.takes_its_name(&meta.object_name());
-        let reporter = state
-            .origin_sources
-            .iter()
-            .find(|(scope, _)| scope.contains(&meta.object_name()));
-        let reporter = reporter.and_then(|(_, id)| model.sources.get(id)).filter(|_| is_once);
+        let origin = meta.object_name();
+        state.takes_its_name(&origin);
+        let reporter = is_once.then(|| state.source_of_origin(&origin)).flatten();
+        let reporter = reporter.and_then(|id| model.sources.get(&id));
         let of_list = reporter.map_or(list, |source| source.list);
         model.may_be_without_copy(type_id, meta, of_list);
         let Some(state) = model.types.get_mut(&type_id) else {
             return Ok(());
         };
-        let mut names = state.of_origin(&meta.object_name());
+        let mut names = state.of_origin(&origin);
         if is_once {
             // The other source may have reported something newer than this list.
             let is_older = |known: &super::inventory::Link| meta.version_number() < known.origin_version;

@@ -399,9 +399,13 @@ impl TypeState {
 
     /// The source that reports the origin of an object, if one does.
     pub(super) fn origin_source(&self, name: &ObjectName) -> Option<SourceId> {
-        let origin = self.origin_name(name)?;
+        self.source_of_origin(&self.origin_name(name)?)
+    }
+
+    /// The source that reports the origin of this name, if one does.
+    pub(super) fn source_of_origin(&self, origin: &ObjectName) -> Option<SourceId> {
         let mut sources = self.origin_sources.iter();
-        sources.find(|(scope, _)| scope.contains(&origin)).map(|(_, &id)| id)
+        sources.find(|(scope, _)| scope.contains(origin)).map(|(_, &id)| id)
     }
 
     /// The objects with a copy of ours that a complete list of origins in `scope` did not name.

@@ -99,11 +99,7 @@ impl Model {
 
     /// Since when the hub has a problem from this edge; `None` if it has not.
     pub(super) fn is_said(&self, config: &str, problem: &FieldProblem) -> Option<&str> {
-        let of = |kind: &ConfigKind| {
-            let name = config.strip_prefix(kind.kind())?.strip_prefix("//")?;
-            Some((*kind, name.to_owned()))
-        };
-        let of = ConfigKind::ALL.iter().find_map(of)?;
+        let of = ConfigKind::of_config(config)?;
         self.statuses
             .said_since(&of, &self.settings.policy.sync_target.uid, problem)
     }

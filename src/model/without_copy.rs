@@ -171,21 +171,21 @@ impl Model {
         for state in self.types.values() {
             for origin in state.without_copy.all() {
                 let Some(rule) = state.refuses(origin) else { continue };
-                let edge = state.selected_as(origin);
-                for config in state.plan.select(&edge) {
+                let mut is_selected = false;
+                for config in state.plan.select(&state.selected_as(origin)) {
                     let of_config = of_configs.entry(Rc::clone(config)).or_default();
                     *of_config.entry(rule.clone()).or_default() += 1;
+                    is_selected = true;
                 }
                 // A namespace that is only implied is not missed by itself.
-                if state.plan.select(&edge).next().is_some() {
+                if is_selected {
                     *total.entry(rule).or_default() += 1;
                 }
             }
         }
-        let listed = |rules: BTreeMap<String, usize>| Denied::most(rules);
         let of_configs = of_configs.into_iter();
-        let of_configs = of_configs.map(|(config, rules)| (config, listed(rules))).collect();
-        (of_configs, listed(total))
+        let of_configs = of_configs.map(|(config, rules)| (config, Denied::most(rules)));
+        (of_configs.collect(), Denied::most(total))
     }
 }
 

@@ -1,8 +1,10 @@
 //! What was found, for people: a table of the configs at each edge, what is wrong with each, and what to do.
 
+use driver::failures::tried;
+
 use super::report::{Copies, Explained, Followed, OfConfig, Report, State, Verdict};
 use super::table::{Cell, Colour, Column, shown, table, wrapped};
-use crate::api::status::{Failure, OfEdge};
+use crate::api::status::OfEdge;
 use crate::cli::Screen;
 
 /// So many objects are named unless all are asked for.
@@ -258,7 +260,7 @@ fn details(config: &OfConfig, edge: &Followed, style: Style) -> String {
         };
         let mut reason = failure.reason.clone();
         if style.is_wide {
-            reason += &tried(failure);
+            reason += &tried(&failure.doing, failure.tries);
         }
         say(&format!("{object} fails since {} ({reason}):", failure.since), 2);
         say(&failure.message, 4);
@@ -269,15 +271,6 @@ fn details(config: &OfConfig, edge: &Followed, style: Style) -> String {
         say("if they are meant, this confirms them:", 2);
     }
     text + &confirmed_by(edge.confirm.as_deref(), 2)
-}
-
-/// What was done when something failed, and how often by then.
-fn tried(Failure { doing, tries, .. }: &Failure) -> String {
-    let comma = if doing.is_empty() { "" } else { ", " };
-    match tries {
-        0 | 1 => format!("{comma}{doing}"),
-        tries => format!("{comma}{doing}, tried {tries} times"),
-    }
 }
 
 fn more(say: &mut impl FnMut(&str, usize), all: usize, named: usize, what: &str) {

@@ -13,7 +13,7 @@ use kube_lite::logging::LogReason;
 use tokio::time::Instant;
 
 use super::streak::Streak;
-pub use super::streak::{Note, kind, kind_of_words, shortened};
+pub use super::streak::{Note, kind, kind_of_words, shortened, tried};
 
 /// Lines about failures in [`BURST`]. The rest is summed up.
 const LINES: u32 = 20;

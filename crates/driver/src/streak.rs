@@ -28,6 +28,15 @@ pub struct Note {
     pub tries: u32,
 }
 
+/// What was being done when something failed, and how often by then, as it follows on its reason.
+pub fn tried(doing: &str, tries: u32) -> String {
+    let comma = if doing.is_empty() { "" } else { ", " };
+    match tries {
+        0 | 1 => format!("{comma}{doing}"),
+        tries => format!("{comma}{doing}, tried {tries} times"),
+    }
+}
+
 /// How many characters of a failure are kept.
 const LONGEST: usize = 256;
 

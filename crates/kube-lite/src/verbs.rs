@@ -245,9 +245,7 @@ impl Cluster {
 
     /// Reads any path as JSON (discovery): of all workspaces, where there are several.
     pub async fn get_path(&self, path: &str) -> Result<Bytes, Error> {
-        let path = self.workspaces.path_in_all(path);
-        self.call(Method::GET, &path, Content::Full.accept(false), None, Bytes::new())
-            .await
+        self.get_path_as(path, Content::Full.accept(false)).await
     }
 
     /// The same in one of these forms, as far as the server knows them.

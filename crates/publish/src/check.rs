@@ -11,7 +11,7 @@ use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType};
 use serde_json::{Value, json};
 
 use crate::kcp::{self, Binding, EndpointSlice, Export, parsed};
-use crate::kinds::{self, Locator, Origin, PublishedResource, Related, StatusSync, TypeOf};
+use crate::kinds::{self, Locator, Origin, PublishedResource, Related, StatusSync};
 use crate::publishing;
 use crate::run::{self, Settings};
 use crate::servers::Kcp;
@@ -228,9 +228,8 @@ impl Check<'_> {
         });
         self.rights(&self.service, here(), rights.into(), OF_TYPE, points).await;
         for related in &resource.related {
-            let rights = of_related(related).into_iter().map(|attributes| (attributes, "rights"));
             let here = Where::Related(resource.name.as_str().into(), related.identifier.as_str().into());
-            self.rights(&self.service, here, rights.collect(), OF_TYPE, points)
+            self.rights(&self.service, here, of_related(related), OF_TYPE, points)
                 .await;
         }
     }
@@ -292,30 +291,23 @@ fn is_ready(binding: &Value) -> bool {
 }
 
 /// What the agent needs on the service cluster for what belongs to an object: to read it where it comes from, else to write it.
-fn of_related(related: &Related) -> Vec<Value> {
-    let TypeOf {
-        group,
-        version,
-        resource,
-    } = related.type_on(Origin::Service);
-    let is_origin = related.origin == Origin::Service;
-    let mut verbs = vec!["get"];
-    if is_origin && matches!(related.object, Locator::Selector(_)) {
-        verbs.push("list");
-    }
-    if is_origin && related.watch.is_some() {
-        verbs.extend(["list", "watch"]);
-    }
-    if !is_origin {
-        verbs.extend(["create", "update", "patch", "delete"]);
-    }
-    verbs.dedup();
-    let right = |verb: &str| json!({"group": group, "version": version, "resource": resource, "verb": verb});
-    let mut rights: Vec<Value> = verbs.into_iter().map(right).collect();
-    if !is_origin && related.status == StatusSync::On {
-        let mut status = right("update");
-        status["subresource"] = json!("status");
-        rights.push(status);
+fn of_related(related: &Related) -> Vec<Right> {
+    let of = related.type_on(Origin::Service);
+    let right = |verb: &str, subresource: &str| {
+        let attributes = json!({"group": of.group, "version": of.version, "resource": of.resource,
+            "subresource": subresource, "verb": verb});
+        (attributes, "rights")
+    };
+    let is_selected = matches!(related.object, Locator::Selector(_));
+    let verbs: &[&str] = match related.origin {
+        Origin::Kcp => &["get", "create", "update", "patch", "delete"],
+        Origin::Service if related.watch.is_some() => &["get", "list", "watch"],
+        Origin::Service if is_selected => &["get", "list"],
+        Origin::Service => &["get"],
+    };
+    let mut rights: Vec<Right> = verbs.iter().map(|verb| right(verb, "")).collect();
+    if related.origin == Origin::Kcp && related.status == StatusSync::On {
+        rights.push(right("update", "status"));
     }
     rights
 }
@@ -375,7 +367,10 @@ mod tests {
             let object = json!({"metadata": {"name": "shops"}, "spec": {
                 "resource": {"apiGroup": "g", "kind": "Shop", "versions": ["v1"]}, "related": [related]}});
             let resource = kinds::read(&object).unwrap();
-            let all: Vec<String> = of_related(&resource.related[0]).iter().map(words_of).collect();
+            let all: Vec<String> = of_related(&resource.related[0])
+                .iter()
+                .map(|(right, _)| words_of(right))
+                .collect();
             all.join(", ")
         };
         let of = |origin: &str, more: Value| {

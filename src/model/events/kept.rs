@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use driver::budget::Budget;
 use driver::failures::kind_of_words;
+use kube_lite::logging::LogReason;
 use kube_lite::{Error, ObjectName, ResourceType};
 use tokio::time::Instant;
 
@@ -90,10 +91,12 @@ reasons! {
 impl EventReason {
     /// That of something that fails for this reason of the log.
     pub(super) fn of_failure(reason: &str) -> Self {
-        match reason {
-            "Conflict" => Self::ConflictDetected,
-            "DeleteBlocked" => Self::WaitingForDeletion,
-            _ => Self::ApplyFailed,
+        if reason == LogReason::Conflict.as_str() {
+            Self::ConflictDetected
+        } else if reason == LogReason::DeleteBlocked.as_str() {
+            Self::WaitingForDeletion
+        } else {
+            Self::ApplyFailed
         }
     }
 

@@ -55,14 +55,11 @@ impl Pass<'_> {
         }
         if let Some(AtHand::Copy(copy)) = &self.job.at_hand {
             self.large.reads(copy.len()).await;
-        }
-        if let Some(AtHand::Copy(copy)) = &self.job.at_hand
-            && let Ok(copy) = parsed::<Value>(copy)
             // One from before our own last write is none.
-            && self.is_copy(&copy)
-            && version_of(&copy) >= self.job.turn.settled
-        {
-            return Ok(Some(copy));
+            let is_it = |copy: &Value| self.is_copy(copy) && version_of(copy) >= self.job.turn.settled;
+            if let Some(copy) = parsed(copy).ok().filter(is_it) {
+                return Ok(Some(copy));
+            }
         }
         if let Some(known) = &self.job.turn.copy {
             match self.service.get(local, &known.name, Content::Full).await {
