@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::of_role::Agent;
+use crate::related::holds;
 use crate::stage::{Stage, Which};
 use crate::support::objects::{config_map, namespace, secret};
 use crate::support::story::{SOON, arrives, becomes, gone, leaves, remains};
-use crate::support::{Objects, Server, ServerOptions, comes_to_rest, rbac};
+use crate::support::{Server, ServerOptions, comes_to_rest, rbac};
 use crate::world::{A_WHILE, Consumer, FINALIZER, World, place};
 
 const V1_RBAC: &str = "rbac.authorization.k8s.io/v1";
@@ -32,14 +33,6 @@ fn keys(watch: &Value) -> Value {
             "object": {"reference": {"path": format!("spec.{path}")}}, "watch": watch})
     };
     json!([of("kcp", "down"), of("service", "up")])
-}
-
-async fn holds(at: &Objects, space: &str, name: &str, value: &str) -> Value {
-    let wanted = secret(space, name, value)["data"].clone();
-    becomes(at, ["v1", "secrets", space, name], "holds its value", |it| {
-        it["data"] == wanted
-    })
-    .await
 }
 
 /// Waits until the agent has no more to do: then nothing but a watch tells it of a change. Gives what it has asked for by

@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use http::Method;
 use serde_json::{Value, json};
 
+use crate::related::holds;
 use crate::stage::{Stage, Which};
 use crate::support::objects::{namespace, path, secret};
 use crate::support::story::{SOON, arrives, becomes, gone, remains};
-use crate::support::{Objects, Server, ServerOptions, eventually, in_parallel};
+use crate::support::{Server, ServerOptions, eventually, in_parallel};
 use crate::world::{Consumer, FINALIZER, World, place};
 
 /// A world whose agent may do everything with Secrets on the service cluster, and puts all copies into one namespace.
@@ -26,14 +27,6 @@ async fn world(which: Which, related: &Value) -> (World, String) {
 /// The Secret that `spec.secret` of a shop names, which is the consumer's.
 fn by_reference(path: &str) -> Value {
     json!([{"identifier": "keys", "origin": "kcp", "kind": "Secret", "object": {"reference": {"path": path}}}])
-}
-
-pub(crate) async fn holds(at: &Objects, space: &str, name: &str, value: &str) -> Value {
-    let wanted = secret(space, name, value)["data"].clone();
-    becomes(at, ["v1", "secrets", space, name], "holds its value", |it| {
-        it["data"] == wanted
-    })
-    .await
 }
 
 /// Waits until a consumer is notified that something is wrong with a shop, and nothing more.

@@ -40,7 +40,7 @@ pub(crate) async fn holds(at: &Objects, space: &str, name: &str, value: &str) ->
 }
 
 /// Opens a shop, and gives the namespace of its copy.
-async fn opened(world: &World, consumer: &Consumer, name: &str, spec: &Value) -> String {
+pub(crate) async fn opened(world: &World, consumer: &Consumer, name: &str, spec: &Value) -> String {
     world.open(consumer, name, spec).await;
     place(&world.copied(consumer, name, spec).await).0
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::hostile::{holds, is_notified};
-use crate::related::world;
+use crate::hostile::is_notified;
+use crate::related::{holds, opened, world};
 use crate::stage::Which;
 use crate::support::eventually;
 use crate::support::objects::{namespace, secret};
@@ -18,12 +18,6 @@ fn of_provider(path: &str) -> Value {
 
 fn of_consumer(path: &str) -> Value {
     json!({"identifier": path, "origin": "kcp", "kind": "Secret", "object": {"reference": {"path": format!("spec.{path}")}}})
-}
-
-/// Opens a shop, and gives the namespace of its copy.
-async fn opened(world: &World, consumer: &Consumer, name: &str, spec: &Value) -> String {
-    world.open(consumer, name, spec).await;
-    place(&world.copied(consumer, name, spec).await).0
 }
 
 async fn closed(world: &World, consumer: &Consumer, name: &str) {
