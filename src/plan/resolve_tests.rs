@@ -901,3 +901,40 @@ fn no_conversion_leads_to_a_type_that_is_never_synced() {
         }
     }
 }
+
+// Issue 41: the config whose entry selects such an object was said to be wrong, and the conversion was not named.
+#[test]
+fn what_is_wrong_with_a_conversion_is_said_where_it_is_asked_for() {
+    let served = with_nodes_and_leases();
+    for (group, kind) in [("coordination.k8s.io", "Lease"), ("", "Node"), ("g.io", "Nowhere")] {
+        let selects = wanted(
+            &serde_json::json!({"namespaceScope": {"namespaces": ["shop"], "resources": [
+                {"group": "g.io", "resource": "things", "apiVersion": "v1"},
+            ]}}),
+        );
+        let converts = wanted_by_kind(&serde_json::json!({"conversions": [{
+            "upstream": {"group": "g.io", "version": "v1", "kind": "Thing", "name": "a"},
+            "downstream": {"group": group, "version": "v1", "kind": kind, "name": "b"},
+        }]}));
+        let both = Wanted {
+            conversions: converts.conversions.clone(),
+            ..selects
+        };
+        let mut filter = Filter::default();
+        filter.keep_out_of(crate::plan::Bounds::default());
+        let plan = resolve_within(&filter, &both, &served, &served);
+        let missing = plan.missing.iter().filter_map(|missing| missing.place.as_ref());
+        let places: BTreeSet<_> = plan
+            .problems
+            .iter()
+            .map(|problem| &problem.place)
+            .chain(missing)
+            .collect();
+        let fields: Vec<_> = places.iter().map(|place| (&*place.config, &*place.field)).collect();
+        assert_eq!(
+            fields,
+            [(&*converts.conversions[0].place.config, "conversions[0]")],
+            "{kind}"
+        );
+    }
+}

@@ -146,6 +146,10 @@ fn triple(name: &str) -> Triple {
 /// The part of a selection that a conversion of `name` to `to` takes.
 fn part_of(selector: &Selector, name: &str, to: &str, all: bool) -> Selector {
     let conversion = Conversion {
+        place: crate::plan::ConfigPlace {
+            config: "EdgeSyncConfig//x".into(),
+            field: "conversions[0]".to_owned(),
+        },
         hub: triple(name),
         edge: triple(to),
     };

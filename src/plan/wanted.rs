@@ -136,6 +136,8 @@ pub struct ConfigPlace {
 /// One object, or one in each namespace, under both its names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversion {
+    /// Where it is asked for: what is wrong with it is no matter of those whose entries select the object.
+    pub place: ConfigPlace,
     /// At the hub.
     pub hub: Triple,
     /// At the edge.

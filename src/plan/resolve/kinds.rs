@@ -90,7 +90,11 @@ impl<'a> Resolver<'a> {
             kinds: [hub, edge],
             place,
         } = *joined;
-        if [hub, edge].into_iter().any(|kind| self.keeps(place, kind, true)) {
+        let mut conversions = conversions.into_iter().peekable();
+        let Some(Conversion { place: asked, .. }) = conversions.peek().copied() else {
+            return;
+        };
+        if [hub, edge].into_iter().any(|kind| self.keeps(asked, kind, true)) {
             return;
         }
         let known = self.knows(Side::Hub, hub.0, version) & self.knows(Side::Edge, edge.0, version);
@@ -101,7 +105,7 @@ impl<'a> Resolver<'a> {
         let at_edge = self.edge.find_kind(edge.0, version, edge.1);
         for (side, (group, kind), found) in [(Side::Hub, hub, at_hub), (Side::Edge, edge, at_edge)] {
             if found.is_none() {
-                self.missing(side, direction, [group, version, kind], Some(place));
+                self.missing(side, direction, [group, version, kind], Some(asked));
             }
         }
         let (Some(at_hub), Some(at_edge)) = (at_hub, at_edge) else {
@@ -115,7 +119,7 @@ impl<'a> Resolver<'a> {
         let resources = [&at_hub.resource, &at_edge.resource];
         if resources
             .into_iter()
-            .any(|of| self.keeps(place, (&of.group, &of.resource), true))
+            .any(|of| self.keeps(asked, (&of.group, &of.resource), true))
         {
             return;
         }
@@ -135,7 +139,7 @@ impl<'a> Resolver<'a> {
             places: Vec::new(),
         });
         let naming = Rc::make_mut(&mut draft.naming);
-        for Conversion { hub, edge } in conversions {
+        for Conversion { hub, edge, .. } in conversions {
             steps::one();
             naming.add(&hub.name, &edge.name);
         }
@@ -208,7 +212,7 @@ async fn of_kinds<'a>(conversions: &'a [Conversion], kinds: &BTreeSet<Kind<'a>>)
     {
         steps::one();
         steps::pause().await;
-        let Conversion { hub, edge } = conversion;
+        let Conversion { hub, edge, .. } = conversion;
         let mut change = |triple: &'a Triple, change: &dyn Fn(&mut OfKind<'a>)| {
             let kind = (direction, &*triple.group, &*triple.kind);
             if kinds.contains(&kind) {

@@ -39,7 +39,11 @@ impl Conversions {
                 self.all.push(conversion);
                 Ok(())
             }
-            (Some(first), ..) if self.all[first as usize] != conversion => Err(&self.all[first as usize]),
+            (Some(first), ..) => {
+                let first = &self.all[first as usize];
+                let is_same = (&first.hub, &first.edge) == (&conversion.hub, &conversion.edge);
+                if is_same { Ok(()) } else { Err(first) }
+            }
             _ => Ok(()),
         }
     }
@@ -68,6 +72,7 @@ impl Conversions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::wanted::ConfigPlace;
 
     fn triple(kind: &str, name: &str) -> Triple {
         Triple {
@@ -79,6 +84,10 @@ mod tests {
 
     fn conversion(hub: &str, edge: &str) -> Conversion {
         Conversion {
+            place: ConfigPlace {
+                config: "EdgeSyncConfig//x".into(),
+                field: String::new(),
+            },
             hub: triple("A", hub),
             edge: triple("A", edge),
         }

@@ -184,6 +184,7 @@ impl<'a> Merge<'a> {
             steps::pause().await;
             let field = format!("conversions[{index}]");
             let conversion = Conversion {
+                place: self.place(&field),
                 hub: Triple::of(&item.upstream),
                 edge: Triple::of(&item.downstream),
             };
@@ -283,20 +284,21 @@ impl<'a> Merge<'a> {
             direction,
             types,
             objects,
-            place: ConfigPlace {
-                config: Rc::clone(&self.config),
-                field: field.to_owned(),
-            },
+            place: self.place(field),
         });
+    }
+
+    fn place(&self, field: &str) -> ConfigPlace {
+        ConfigPlace {
+            config: Rc::clone(&self.config),
+            field: field.to_owned(),
+        }
     }
 
     fn problem(&mut self, field: &str, message: &str) {
         steps::one();
         let problem = Problem {
-            place: ConfigPlace {
-                config: Rc::clone(&self.config),
-                field: field.to_owned(),
-            },
+            place: self.place(field),
             message: message.to_owned(),
         };
         self.wanted.problems.insert(problem);
