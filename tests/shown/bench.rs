@@ -53,7 +53,7 @@ pub(crate) async fn command(name: &str, sides: [&Path; 2], more: &[&str], env: &
 }
 
 /// A webhook that denies Secrets and `ConfigMap`s of a namespace called `denied...`, and the deletes of those called
-/// `kept...`, with these words before all that it can quote of them.
+/// `kept...` and the changes of those called `fixed...`, with these words before all that it can quote of them.
 pub(crate) async fn quoting_webhook(at: &Objects, shop: &str, words: &'static str) {
     let ca = Authority::new("webhooks");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
@@ -96,14 +96,13 @@ async fn judge(request: Request<Incoming>, words: &str) -> Result<Response<Full<
         .to_bytes();
     let review: Value = serde_json::from_slice(&body).expect("it is an AdmissionReview");
     let request = &review["request"];
-    let is_delete = request["operation"] == "DELETE";
-    let (begin, object) = if is_delete {
-        ("kept", "oldObject")
-    } else {
-        ("denied", "object")
+    let name = request["name"].as_str().unwrap_or_default();
+    let (is_denied, object) = match request["operation"].as_str() {
+        Some("DELETE") => (name.starts_with("kept"), "oldObject"),
+        Some("UPDATE") if name.starts_with("fixed") => (true, "oldObject"),
+        _ => (name.starts_with("denied"), "object"),
     };
     let object = &request[object];
-    let is_denied = request["name"].as_str().is_some_and(|name| name.starts_with(begin));
     let mut quoted = String::new();
     for value in object["data"].as_object().into_iter().flatten().map(|(_, value)| value) {
         let text = value.as_str().unwrap_or_default();

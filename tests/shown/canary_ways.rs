@@ -104,6 +104,30 @@ async fn no_secret_that_becomes_another_kind_is_shown() {
 }
 
 #[tokio::test]
+async fn no_secret_whose_change_is_refused_is_shown_with_what_it_was_before() {
+    let stage = stage().await;
+    let Stage { shop, hub, edge, .. } = &stage;
+    hub.create(&namespace(shop)).await;
+    edge.create(&namespace(shop)).await;
+    quoting_webhook(edge, shop, "it quotes:").await;
+    hub.create(&planted(shop, "fixed")).await;
+    select(hub, &all_of(shop, &[("", "secrets")])).await;
+    let syncer = start(&stage, &[]);
+    arrives(edge, "v1", "secrets", shop, "fixed").await;
+    change(hub, "secrets", shop, "fixed").await;
+    eventually("the refusal of the change is logged", SOON, async || {
+        let log = syncer.log();
+        let is_it =
+            |line: &&str| line.contains("denied the request: ***") && line.contains(&format!("Secret/{shop}/fixed"));
+        log.lines().find(is_it).map(|_| ()).ok_or("not yet")
+    })
+    .await;
+    is_silent_about(&stage, syncer, &[format!("Secret/{shop}/fixed")]).await;
+    edge.delete(ADMISSION, "validatingwebhookconfigurations", "", shop)
+        .await;
+}
+
+#[tokio::test]
 async fn no_secret_whose_delete_is_held_or_refused_is_shown() {
     let stage = stage().await;
     let Stage { shop, hub, edge, .. } = &stage;

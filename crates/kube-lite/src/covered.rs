@@ -2,8 +2,9 @@
 //!
 //! Promises: of the values of a Secret that was to be written, no eight bytes in a row are in the words that are kept,
 //! as they are, in base64 or as a quoted text has them; nor is a shorter value of at least four as a whole. The values of
-//! one that was to be deleted are not known here, so what a webhook or a policy says of it is hidden, and so is an object
-//! that a server quotes, since it has what others have written too. All else in the words stays.
+//! one that is there already, to be changed or deleted, are not known here, so what a webhook or a policy says of it is
+//! hidden, and so is an object that a server quotes, since it has what others have written too. All else in the words
+//! stays.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -22,14 +23,19 @@ const FIELDS: [&str; 2] = ["data", "stringData"];
 /// kubectl keeps the whole object in it.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
+/// An apply that is to create its object names a version that no object has.
+const NOWHERE: &str = r#""resourceVersion":"1""#;
+
 /// How those who admit objects begin what they say: a webhook, and a policy.
 const DENIED: [&str; 2] = ["denied the request: ", "denied request: "];
 
 /// The Secret that a request is about.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Secret {
-    /// With the values that are to be written.
-    Written(Bytes),
+    /// A new one, with the values that are to be written.
+    New(Bytes),
+    /// The same, over values that are not known.
+    Changed(Bytes),
     /// With values that are not known.
     Deleted,
 }
@@ -45,13 +51,20 @@ impl Secret {
             return None;
         }
         let is_marked = || std::str::from_utf8(request.body()).is_ok_and(|text| text.contains(":\"Secret/"));
-        (is_of_secrets || is_marked()).then(|| Self::Written(request.body().clone()))
+        if !is_of_secrets && !is_marked() {
+            return None;
+        }
+        let body = request.body().clone();
+        let is_at = |version: &[u8]| body.windows(version.len()).any(|part| part == version);
+        let is_new = request.method() == Method::POST || is_at(NOWHERE.as_bytes());
+        Some(if is_new { Self::New(body) } else { Self::Changed(body) })
     }
 
     /// A server's words without its values.
     pub(crate) fn hidden_in(&self, words: &str) -> String {
         match self {
-            Self::Written(written) => without_objects(&without_values(words, written)),
+            Self::New(written) => without_objects(&without_values(words, written)),
+            Self::Changed(written) => without_denial(&without_objects(&without_values(words, written))),
             Self::Deleted => without_denial(words),
         }
     }
@@ -225,7 +238,7 @@ mod tests {
 
     #[test]
     fn an_object_that_a_server_quotes_is_hidden_with_what_others_have_written() {
-        let hidden = |words: &str| Secret::Written(Bytes::from_static(b"{\"immutable\":\"yes\"}")).hidden_in(words);
+        let hidden = |words: &str| Secret::New(Bytes::from_static(b"{\"immutable\":\"yes\"}")).hidden_in(words);
         let object =
             json!({"apiVersion": "v1", "data": {"p": STANDARD.encode("SECRET")}, "immutable": "yes"}).to_string();
         let why = "json: cannot unmarshal string into Go struct field";
@@ -266,18 +279,17 @@ mod tests {
             let request = Request::builder().method(method).uri(path);
             Secret::of(&request.body(Bytes::from_static(body.as_bytes())).unwrap())
         };
-        let written = |body: &'static str| Some(Secret::Written(Bytes::from_static(body.as_bytes())));
+        let new = |body: &'static str| Some(Secret::New(Bytes::from_static(body.as_bytes())));
+        let changed = |body: &'static str| Some(Secret::Changed(Bytes::from_static(body.as_bytes())));
+        let nowhere = r#"{"metadata":{"name":"b","resourceVersion":"1"}}"#;
         let made = r#"{"metadata":{"annotations":{"edge.kubestellar.io/renamed-from":"Secret/a"}}}"#;
         let one = "/api/v1/namespaces/a/secrets/b";
         for (method, path, body, expected) in [
-            (Method::PATCH, "/api/v1/namespaces/a/secrets/b?x=y", "{}", written("{}")),
-            (
-                Method::POST,
-                "/clusters/c/api/v1/namespaces/a/secrets",
-                "{}",
-                written("{}"),
-            ),
-            (Method::PATCH, "/api/v1/namespaces/a/configmaps/b", made, written(made)),
+            (Method::PATCH, "/api/v1/namespaces/a/secrets/b?x=y", "{}", changed("{}")),
+            (Method::PUT, one, "{}", changed("{}")),
+            (Method::PATCH, one, nowhere, new(nowhere)),
+            (Method::POST, "/clusters/c/api/v1/namespaces/a/secrets", "{}", new("{}")),
+            (Method::PATCH, "/api/v1/namespaces/a/configmaps/b", made, changed(made)),
             (Method::PATCH, "/api/v1/namespaces/a/configmaps/secrets-b", "{}", None),
             (Method::GET, one, "", None),
             (Method::DELETE, one, "", Some(Secret::Deleted)),
@@ -289,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn who_denies_the_delete_of_a_secret_is_said_and_not_what_that_one_says() {
+    fn who_denies_what_is_done_to_a_secret_that_is_there_is_said_and_not_what_that_one_says() {
         for (words, expected) in [
             (
                 "admission webhook \"w.example\" denied the request: x1y2z3 denied request: 4711",
@@ -308,7 +320,10 @@ mod tests {
                 "admission webhook \"w\" denied the request without explanation",
             ),
         ] {
-            assert_eq!(Secret::Deleted.hidden_in(words), expected);
+            for there in [Secret::Deleted, Secret::Changed(Bytes::from_static(b"{}"))] {
+                assert_eq!(there.hidden_in(words), expected);
+            }
+            assert_eq!(Secret::New(Bytes::from_static(b"{}")).hidden_in(words), words);
         }
     }
 }
