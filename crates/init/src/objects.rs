@@ -17,13 +17,14 @@ fn rank(object: &Object) -> u8 {
     let is = |group: &str, kind: &str| {
         object.group().eq_ignore_ascii_case(group) && object.kind().eq_ignore_ascii_case(kind)
     };
-    match () {
-        () if is("apiextensions.k8s.io", "CustomResourceDefinition") => 1,
-        () if is("apis.kcp.io", "APIExport") => 2,
-        () if is("apis.kcp.io", "APIBinding") => 3,
-        () if is("", "Namespace") => 4,
-        () => 5,
-    }
+    let first = [
+        ("apiextensions.k8s.io", "CustomResourceDefinition"),
+        ("apis.kcp.io", "APIExport"),
+        ("apis.kcp.io", "APIBinding"),
+        ("", "Namespace"),
+    ];
+    let before = first.iter().take_while(|(group, kind)| !is(group, kind));
+    u8::try_from(before.count()).unwrap_or(u8::MAX)
 }
 
 /// The workspace that a template is rendered for.

@@ -449,11 +449,14 @@ fn number(text: &str) -> (Option<usize>, &str) {
 }
 
 fn sign(is_negative: bool, spec: Spec) -> &'static str {
-    match () {
-        () if is_negative => "-",
-        () if spec.plus => "+",
-        () if spec.space => " ",
-        () => "",
+    if is_negative {
+        "-"
+    } else if spec.plus {
+        "+"
+    } else if spec.space {
+        " "
+    } else {
+        ""
     }
 }
 

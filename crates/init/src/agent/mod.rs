@@ -217,12 +217,12 @@ impl Agent {
             .targets
             .all()
             .map(|target| self.references.known(&targets::type_of(target, config)));
-        match () {
-            () if !self.targets.are_read() => Some("the InitTargets are not read yet\n"),
-            () if known.any(|known| *known == Known::Nothing) => {
-                Some("the types of the InitTargets are not read yet\n")
-            }
-            () => None,
+        if !self.targets.are_read() {
+            Some("the InitTargets are not read yet\n")
+        } else if known.any(|known| *known == Known::Nothing) {
+            Some("the types of the InitTargets are not read yet\n")
+        } else {
+            None
         }
     }
 }
