@@ -4,17 +4,14 @@
 //! stderr and one of three exit codes; nothing here panics.
 
 use std::env;
-use std::error::Error;
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Write as _};
 use std::path::Path;
-use std::process::{self, ExitCode};
+use std::process;
 
 use driver::logger::{self, Targets};
-use driver::points::Verdict;
 use driver::systemd::Asked;
-use kube_lite::access::{AccessError, AccessSource};
+use kube_lite::access::AccessSource;
 use kube_lite::claims::Claims;
 use kube_lite::files;
 use kube_lite::logging::log_line;
@@ -23,17 +20,18 @@ use kube_lite::spelling;
 use log::LevelFilter;
 
 #[cfg(feature = "init")]
-use crate::init::{Init, RenderError};
-use crate::model::OneCluster;
+use crate::init::Init;
 use crate::plan::{Bounds, Filter, is_label};
 use crate::version;
 use args::{Command, RunArgs};
+use exit::NAME;
 use klog::Klog;
 pub use kube_lite::logging::LogFormat;
 
 pub use args::RbacOptions;
 #[cfg(feature = "admin")]
 pub use args::{BundleOptions, DiffOptions, StatusOptions, StatusOutput};
+pub use exit::*;
 #[cfg(feature = "admin")]
 pub use screen::Screen;
 pub use settings::Settings;
@@ -43,6 +41,7 @@ mod args;
 mod asks;
 mod command;
 mod duration;
+mod exit;
 #[cfg(feature = "admin")]
 mod gen_args;
 #[cfg(feature = "admin")]
@@ -69,9 +68,6 @@ mod screen;
 mod settings;
 mod usage;
 
-/// The name in usage and error messages.
-const NAME: &str = "edge-syncer";
-
 /// The name of the Go syncer's executable: existing manifests call it with the flags of `run` and nothing else.
 const GO_NAME: &str = "syncer";
 
@@ -97,12 +93,6 @@ static TARGETS: Targets = Targets {
     program: "edge_syncer",
     crates: &[("kube_lite", "edge_syncer::cluster"), ("driver", "edge_syncer")],
 };
-
-/// Something went wrong while running.
-const FAILED: u8 = 1;
-
-/// The command line or the configuration must be corrected by a person.
-const UNUSABLE: u8 = 2;
 
 /// What the command line asks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -297,12 +287,6 @@ fn prepare(words: &[String], klog: Klog) -> Result<Invocation, UsageError> {
     })
 }
 
-/// Prints a line on stderr.
-pub fn say(line: &str) {
-    // If stderr is closed there is nobody to tell.
-    let _ = writeln!(io::stderr().lock(), "{NAME}: {}", line.replace('\n', "\\n"));
-}
-
 /// Checked settings from the flags, files and the environment.
 fn settings(raw: RunArgs, klog: Klog) -> Result<Settings, UsageError> {
     let (filter_file, allow_system) = (raw.filter_file.clone(), raw.allow_system);
@@ -430,70 +414,6 @@ pub fn log_as(verbosity: LevelFilter, format: LogFormat) -> Result<(), UsageErro
     Ok(())
 }
 
-/// Prints a text that was asked for. It is no failure if nobody reads it any more.
-pub fn print(text: &str) -> ExitCode {
-    let _ = write!(io::stdout().lock(), "{text}");
-    ExitCode::SUCCESS
-}
-
-/// Prints why the program cannot run so, and returns the exit code for it.
-#[cfg(any(feature = "admin", feature = "init", feature = "publish"))]
-pub fn refuse(why: &str) -> ExitCode {
-    say(why);
-    ExitCode::from(FAILED)
-}
-
-/// Checks whether the role `init` would work, prints what was found, and gives the exit code for it.
-#[cfg(feature = "init")]
-pub async fn check_init(init: &Init, format: LogFormat) -> ExitCode {
-    let points = edge_syncer_init::check(&init.settings).await;
-    print(&points.text(format));
-    code_of_points(points.worst())
-}
-
-/// Checks whether the role `publish` would work, prints what was found, and gives the exit code for it.
-#[cfg(feature = "publish")]
-pub async fn check_publish(publish: &crate::publish::Publish, format: LogFormat) -> ExitCode {
-    let points = crate::publish::check(&publish.settings).await;
-    print(&points.text(format));
-    code_of_points(points.worst())
-}
-
-/// Prints the objects of an InitTarget.
-#[cfg(feature = "init")]
-pub async fn render(settings: &crate::init::Render) -> ExitCode {
-    match crate::init::render(settings, logger::now()).await {
-        Ok(text) => print(&text),
-        Err(RenderError::Unusable(why)) => fail(&UsageError::new(why).seen_from(init_args::RENDER)),
-        Err(error) => fail(&error),
-    }
-}
-
-/// Prints the schema of a PublishedResource, and the copy of an object.
-#[cfg(feature = "publish")]
-pub fn render_published(settings: &crate::publish::Render) -> ExitCode {
-    match crate::publish::render(settings, logger::now()) {
-        Ok(text) => print(&text),
-        Err(crate::publish::RenderError::Unusable(why)) => fail(&UsageError::new(why).seen_from(publish_args::RENDER)),
-        Err(error) => fail(&error),
-    }
-}
-
-/// Prints the help text where it was not asked for.
-pub fn print_help(text: &str) -> ExitCode {
-    let _ = write!(io::stderr().lock(), "{text}");
-    ExitCode::from(UNUSABLE)
-}
-
-/// The exit code of a check: all is good, something will not work, or something is not known.
-pub(crate) fn code_of_points(worst: Verdict) -> ExitCode {
-    match worst {
-        Verdict::Good | Verdict::Note => ExitCode::SUCCESS,
-        Verdict::Wrong => ExitCode::from(FAILED),
-        Verdict::Unknown => ExitCode::from(UNUSABLE),
-    }
-}
-
 /// Sets up the log of a command that prints what it finds: warnings alone, unless more was asked for.
 #[cfg(feature = "admin")]
 pub fn start_quiet_log(settings: &Settings) -> Result<(), UsageError> {
@@ -504,55 +424,6 @@ pub fn start_quiet_log(settings: &Settings) -> Result<(), UsageError> {
         settings.verbosity
     };
     log_as(level, settings.log_format)
-}
-
-/// The exit code of `diff` and `status`: nothing is found, something, or it is not known.
-#[cfg(feature = "admin")]
-pub(crate) fn code_of_finding(is_any: bool, is_known: bool) -> ExitCode {
-    match (is_any, is_known) {
-        (_, false) => ExitCode::from(UNUSABLE),
-        (true, true) => ExitCode::from(FAILED),
-        (false, true) => ExitCode::SUCCESS,
-    }
-}
-
-/// Prints why something cannot be said, and returns the exit code for that.
-#[cfg(feature = "admin")]
-pub(crate) fn cannot_tell(error: &(dyn Error + 'static)) -> ExitCode {
-    fail(error);
-    ExitCode::from(UNUSABLE)
-}
-
-/// Prints an error with its causes as one line and returns the exit code for it.
-pub fn fail(error: &(dyn Error + 'static)) -> ExitCode {
-    // If stderr is closed there is nobody to tell.
-    let _ = writeln!(io::stderr().lock(), "{NAME}: {}", chain(error));
-    ExitCode::from(exit_code(error))
-}
-
-/// The messages of an error and its causes, without those that the one before already ends with.
-fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let next = error.to_string();
-        if !text.ends_with(&next) {
-            text = format!("{text}: {next}");
-        }
-        cause = error.source();
-    }
-    text.replace('\n', "\\n")
-}
-
-fn exit_code(error: &(dyn Error + 'static)) -> u8 {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if error.is::<UsageError>() || error.is::<AccessError>() || error.is::<OneCluster>() {
-            return UNUSABLE;
-        }
-        cause = error.source();
-    }
-    FAILED
 }
 
 #[cfg(test)]

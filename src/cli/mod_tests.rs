@@ -1,5 +1,3 @@
-use driver::serve::ListenAddress;
-
 use kube_lite::{ObjectName, ResourceType};
 
 use super::*;
@@ -162,17 +160,4 @@ fn names_the_help_of_what_was_called() {
     ] {
         assert_eq!(check(line).unwrap_err(), expected);
     }
-}
-
-#[test]
-fn joins_causes_without_saying_them_twice() {
-    let address = ListenAddress::parse(":1").unwrap();
-    let error = address.cannot_be_used(io::Error::other("one\ntwo"));
-    assert_eq!(chain(&error), "cannot listen at :1 (--listen-address): one\\ntwo");
-    assert_eq!(exit_code(&error), FAILED);
-    assert_eq!(
-        chain(&io::Error::other(UsageError::new("x"))),
-        "x (see edge-syncer run --help)"
-    );
-    assert_eq!(exit_code(&UsageError::new("x")), UNUSABLE);
 }

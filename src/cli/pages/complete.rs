@@ -6,8 +6,8 @@ use argh_complete::bash::Bash;
 use argh_complete::fish::Fish;
 use argh_complete::zsh::Zsh;
 
-use super::super::NAME;
 use super::{Entry, Help, Shell};
+use crate::cli::exit::NAME;
 
 /// What a shell reads of the program with this help. Each offers files for the value of a flag.
 pub(super) fn of(all: &[Help], shell: Shell) -> String {
