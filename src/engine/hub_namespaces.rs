@@ -97,7 +97,7 @@ async fn inspect(hub: &Rc<Cluster>, namespace: &str, we: &SyncTarget) -> Result<
 async fn clear_namespace(hub: &Cluster, namespace: &str, only_if: &Precondition) -> Result<NamespaceEnd, Error> {
     let name = ObjectName::new("", namespace);
     match hub.delete(&ResourceType::namespaces(), &name, only_if).await {
-        Ok(()) => {
+        Ok(_) => {
             log_line!(
                 Info,
                 NamespaceDeleted,

@@ -8,6 +8,7 @@ mod link;
 mod lists;
 mod permits;
 mod queries;
+mod questions;
 mod states;
 
 use std::collections::hash_map::DefaultHasher;
@@ -22,7 +23,7 @@ pub(super) use self::link::Link;
 pub(super) use self::permits::Held;
 pub(super) use self::states::{LeftOpen, Permit};
 use self::states::{News, Reported, Trace, Work};
-use super::contention::{self, Contention};
+use super::contention;
 use super::link_status::LinkStatus;
 use crate::sync::job::Seen;
 use crate::sync::ownership::CopyState;
@@ -85,40 +86,6 @@ impl Inventory {
     /// How many objects are known.
     pub(super) fn len(&self) -> usize {
         self.objects.len()
-    }
-
-    /// Names of the copies that are ours.
-    pub(super) fn ours(&self) -> impl Iterator<Item = &ObjectName> {
-        self.objects
-            .iter()
-            .filter(|(_, link)| link.has_ours())
-            .map(|(name, _)| name)
-    }
-
-    /// True if there is a copy of ours, as far as the copies' side has reported.
-    pub(super) fn has_ours(&self, name: &ObjectName) -> bool {
-        self.objects.get(name).is_some_and(Link::has_ours)
-    }
-
-    /// True if there is a copy of ours, or a worker has to find out whether there is.
-    pub(super) fn may_have_ours(&self) -> bool {
-        self.objects.values().any(Link::is_ours_or_open)
-    }
-
-    /// The same of one object.
-    pub(super) fn may_be_ours(&self, name: &ObjectName) -> bool {
-        self.objects.get(name).is_some_and(Link::is_ours_or_open)
-    }
-
-    /// The highest version at which any copy was seen, or was deleted.
-    pub(super) fn copies_reached(&self) -> u64 {
-        let versions = self.objects.values().map(|link| link.seen.version);
-        versions.max().unwrap_or_default()
-    }
-
-    /// True if there is an origin that wants a copy.
-    pub(super) fn is_wanted(&self, name: &ObjectName) -> bool {
-        self.objects.get(name).is_some_and(|link| link.wanted != 0)
     }
 
     /// There is a selected origin that wants its copy to have `hash`. True if it needs a worker. So does one that a
@@ -198,19 +165,6 @@ impl Inventory {
         true
     }
 
-    /// True if the origin's side has reported that there is an origin that wants a copy, and has reported nothing since a worker
-    /// took it.
-    pub(super) fn is_reported(&self, name: &ObjectName) -> bool {
-        let link = self.objects.get(name);
-        link.is_some_and(|link| link.wanted != 0 && link.origin_list() != 0 && !link.reported.of_origin())
-    }
-
-    /// True if the copies' side has reported a copy of ours since a worker took it.
-    pub(super) fn has_copy_turned_up(&self, name: &ObjectName) -> bool {
-        let link = self.objects.get(name);
-        link.is_some_and(|link| link.has_ours() && link.reported.of_copy())
-    }
-
     /// These are no longer selected. What has no copy is forgotten, since nothing will report it any more; a copy that
     /// may still be there is searched for.
     pub(super) fn deselect(&mut self, names: &[ObjectName]) {
@@ -259,7 +213,7 @@ impl Inventory {
         link.seen = seen;
         link.reported = link.reported.and_copy();
         link.origin_is(News::CopyChanged);
-        if link.is_lost() || link.is_shown() {
+        if link.is_lost() || link.is_shown() || link.ends() && !seen.copy.terminating {
             link.trace = Trace::Seen;
         }
         // A refused object, of which nothing was written, also gets another try when its copy changes.
@@ -303,7 +257,13 @@ impl Inventory {
             return false;
         }
         link.settled = 0;
-        link.trace = Trace::Lost;
+        if link.ends() && link.wanted != 0 {
+            // Nobody else has done that. A worker still looks at what is there.
+            link.trace = Trace::Seen;
+            link.mark_unsure();
+        } else {
+            link.trace = Trace::Lost;
+        }
         if link.wanted != 0 || hidden {
             return true;
         }
@@ -332,80 +292,14 @@ impl Inventory {
         }
     }
 
-    /// What the origin wants, if a copy that was made from an object with this [`origin_hash`] (0 if unknown) is a copy
-    /// of it, and not of an earlier object of that name.
-    pub(super) fn wanted_by(&self, name: &ObjectName, origin: u32) -> u64 {
-        let link = self.objects.get(name);
-        let same = link.filter(|link| origin == 0 || link.origin_uid == 0 || link.origin_uid == origin);
-        same.map_or(0, |link| link.wanted)
-    }
-
-    /// True if a copy that is deleted now was synced, so that somebody else has deleted it.
-    pub(super) fn is_taken_away(&self, name: &ObjectName) -> bool {
-        let link = self.objects.get(name);
-        link.is_some_and(|link| link.wanted != 0 && link.has_ours() && !link.is_busy())
-    }
-
-    /// True if there is a copy, as far as is known, and no worker has it. One that was left as it was found counts as
-    /// present too, though nothing reports it.
-    pub(super) fn counts_as_present(&self, name: &ObjectName) -> bool {
-        let counts = |link: &Link| link.has_copy() || link.settled != 0;
-        let link = self.objects.get(name);
-        link.is_some_and(|link| counts(link) && !link.is_busy())
-    }
-
-    /// True if there is a copy of ours, and no origin of it was ever reported, nor its absence.
-    pub(super) fn is_orphan(&self, name: &ObjectName) -> bool {
-        self.objects.get(name).is_some_and(Link::is_orphan)
-    }
-
-    /// Names of all such copies.
-    pub(super) fn orphans(&self) -> Vec<ObjectName> {
-        self.names(Link::is_orphan)
-    }
-
-    /// True if the copies' side will report when the copy is deleted: it carries the label by which it is watched.
-    pub(super) fn is_watched(&self, name: &ObjectName) -> bool {
-        self.objects.get(name).is_some_and(|link| link.seen.labelled)
-    }
-
-    /// True if there is a copy without that label.
-    pub(super) fn is_unlabelled(&self, name: &ObjectName) -> bool {
-        let unlabelled = |link: &Link| link.has_copy() && !link.seen.labelled;
-        self.objects.get(name).is_some_and(unlabelled)
-    }
-
-    /// True if our marks are on what its side keeps for itself.
-    pub(super) fn is_to_be_released(&self, name: &ObjectName) -> bool {
-        self.objects.get(name).is_some_and(Link::is_to_be_released)
-    }
-
-    /// True if the copy is to be deleted or released: its origin is gone.
-    pub(super) fn is_retiring(&self, name: &ObjectName) -> bool {
-        self.objects.get(name).is_some_and(Link::is_retiring)
-    }
-
-    /// What is known of an object.
     /// All that is known, in no order.
     pub(super) fn all(&self) -> impl Iterator<Item = (&ObjectName, &Link)> {
         self.objects.iter()
     }
 
+    /// What is known of an object.
     pub(super) fn get(&self, name: &ObjectName) -> Option<&Link> {
         self.objects.get(name)
-    }
-
-    /// True if nothing is to be done for the object now (perhaps only once what is in the copy's place is gone), or if
-    /// it is unknown.
-    pub(super) fn is_done(&self, name: &ObjectName) -> bool {
-        let is_synced = |link: &Link| link.is_synced() && !link.has_to_end();
-        self.is_over(name) || self.objects.get(name).is_some_and(is_synced)
-    }
-
-    /// True if nothing is wanted of the object, and nothing of it is to be deleted or searched for.
-    pub(super) fn is_over(&self, name: &ObjectName) -> bool {
-        let is_over = |link: &Link| link.wanted == 0 && !link.is_busy() && !link.needs_worker();
-        self.objects.get(name).is_none_or(is_over)
     }
 
     /// What is known of the status of an object, to be changed; created on demand. `None` for an unknown object.
@@ -420,20 +314,6 @@ impl Inventory {
         contention.is_some_and(|contention| contention.is_news(seen, now))
     }
 
-    /// True if a line has said that somebody else keeps changing or deleting a copy.
-    pub(super) fn is_known_contention(&self, name: &ObjectName, now: Instant) -> bool {
-        self.contention(name).is_some_and(|contention| contention.is_known(now))
-    }
-
-    /// True if the worker that has the object corrects what somebody else has done to its copy.
-    pub(super) fn is_correction(&self, name: &ObjectName) -> bool {
-        self.contention(name).is_some_and(Contention::is_under_way)
-    }
-
-    fn contention(&self, name: &ObjectName) -> Option<&Contention> {
-        self.objects.get(name)?.contention.as_deref()
-    }
-
     /// A worker is about to take the object: if somebody else has changed or deleted its copy, that is corrected.
     pub(super) fn write_begins(&mut self, name: &ObjectName, now: Instant, jitter: impl FnOnce() -> f64) {
         if let Some(link) = self.objects.get_mut(name) {
@@ -442,42 +322,10 @@ impl Inventory {
         }
     }
 
-    /// True if there is a status for which `is` is true.
-    pub(super) fn any_status(&self, is: impl Fn(&LinkStatus) -> bool) -> bool {
-        let mut statuses = self.objects.values().filter_map(|link| link.status.as_ref());
-        statuses.any(|status| is(status))
-    }
-
-    /// How many there are.
-    pub(super) fn count_statuses(&self, is: impl Fn(&LinkStatus) -> bool) -> usize {
-        let statuses = self.objects.values().filter_map(|link| link.status.as_ref());
-        statuses.filter(|status| is(status)).count()
-    }
-
     /// Statuses are written elsewhere from now on.
     pub(super) fn drop_written_statuses(&mut self) {
         let statuses = self.objects.values_mut().filter_map(|link| link.status.as_mut());
         statuses.for_each(|status| status.drop_written());
-    }
-
-    /// Names of the unlabelled objects whose content is left to the edge: no list by label names them.
-    pub(super) fn unlabelled(&self) -> impl Iterator<Item = &ObjectName> {
-        let unlabelled =
-            |link: &Link| link.wanted != 0 && link.has_copy() && link.seen.copy.create_only && !link.seen.labelled;
-        self.objects
-            .iter()
-            .filter(move |(_, link)| unlabelled(link))
-            .map(|(name, _)| name)
-    }
-
-    /// Namespaces in which there is an object, or may be. A copy that has lost its label and that nothing wants does
-    /// not count: its end is not reported.
-    pub(super) fn namespaces_in_use(&self) -> impl Iterator<Item = String> {
-        let is_reported = |link: &Link| link.wanted != 0 || !link.has_copy() || link.seen.labelled;
-        let reported_of = self.objects.iter().filter(|(_, link)| is_reported(link));
-        let mut namespaces = HashSet::with_hasher(*self.objects.hasher());
-        namespaces.extend(reported_of.map(|(name, _)| name.namespace()));
-        namespaces.into_iter().map(ToString::to_string)
     }
 
     /// A worker takes the object. `None` if there is nothing to do for it.
@@ -514,6 +362,15 @@ impl Inventory {
             link.trace = Trace::Seen;
         }
         self.failed(name, LeftOpen::Nothing);
+    }
+
+    /// A worker has asked for the end of the copy, and it was still there after that.
+    pub(super) fn ends(&mut self, name: &ObjectName) {
+        if let Some(link) = self.objects.get_mut(name)
+            && link.seen.copy.terminating
+        {
+            link.trace = Trace::Ends;
+        }
     }
 
     /// A worker has synced the object with `wanted`. True if it is out of sync again.
@@ -553,7 +410,11 @@ impl Inventory {
         // Its side has reported that it is gone, and the worker saw it before that: perhaps it has only lost its label.
         if !link.is_finished() {
             let is_lost = !link.has_copy() && (link.wanted != 0 || lost);
-            link.trace = if is_lost { Trace::Lost } else { Trace::Seen };
+            link.trace = match link.trace {
+                _ if is_lost => Trace::Lost,
+                Trace::Ends if link.seen.copy.terminating => Trace::Ends,
+                _ => Trace::Seen,
+            };
         }
         // The same for a worker that has not read the copy at all.
         let is_unseen = seen.is_none() && link.reported.of_copy() && link.is_lost();

@@ -221,7 +221,8 @@ impl Model {
         if outcome.ending == Why::Finished {
             state.inventory.has_finished(name, outcome.desired_hash);
         }
-        if is_end(&outcome.ending) && state.inventory.is_watched(name) {
+        // What is left of it is watched.
+        if is_end(&outcome.ending) && !outcome.ends && state.inventory.is_watched(name) {
             self.end_is_to_come(*type_id, name);
         }
         let Some(state) = self.types.get_mut(type_id) else {
@@ -233,6 +234,13 @@ impl Model {
         let gone = (deleted || forsaken).then_some(Seen::ABSENT);
         let copy = outcome.copy.or(gone);
         let again = state.inventory.settle(name, outcome.desired_hash, copy);
+        if outcome.ends {
+            state.inventory.ends(name);
+            self.copy_ends(*type_id, name);
+        }
+        let Some(state) = self.types.get_mut(type_id) else {
+            return (again, forsaken);
+        };
         if !again && matches!(outcome.ending, Ending::Would(_)) {
             state.inventory.was_shown(name);
         }

@@ -186,6 +186,8 @@ pub struct Outcome {
     pub status: Option<u64>,
     /// Version of the origin and hash of its status, where nothing has reported it before.
     pub origin: Option<(u64, u64)>,
+    /// We have asked for the end of the copy, and it is still there.
+    pub ends: bool,
     /// The finalizers of a copy that is being deleted and in whose place a new one is wanted.
     pub waits_for: Vec<String>,
     /// The versions of a CRD that its origin has dropped and that the copy keeps, since its side is still stored at them.
@@ -380,6 +382,7 @@ pub(super) fn done(ending: impl Into<Ending>, copy: Option<Seen>) -> Outcome {
         copy,
         status: None,
         origin: None,
+        ends: false,
         waits_for: Vec::new(),
         kept_versions: Vec::new(),
     }
@@ -392,6 +395,17 @@ pub(super) fn done_with(job: &Job, change: Change, object: &Bytes, whole: bool) 
     Ok(Outcome {
         status: whole.then(|| Status::hash_of(object)),
         ..done(change, Some(seen))
+    })
+}
+
+/// An outcome of a delete that the copies' side has answered with the copy, if finalizers or a grace period keep that.
+pub(super) fn still_ends(job: &Job, ending: impl Into<Ending>, left: Option<Bytes>) -> Option<Outcome> {
+    let object = left.filter(|_| !job.runs_nowhere())?;
+    let object = &Parsed::parse(&object).ok()?;
+    let seen = Seen::of(job.direction, &job.copy_at.resource, object, &job.policy, job.selection).ok()?;
+    seen.copy.terminating.then(|| Outcome {
+        ends: true,
+        ..done(ending, Some(seen))
     })
 }
 

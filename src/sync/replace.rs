@@ -7,7 +7,7 @@ use kube_lite::{Cluster, Error};
 
 use super::cascade::first_in_cascade;
 use super::copy_place::read_meta;
-use super::job::{Failure, HeldFor, Job, Outcome, Why, done, failed, left, precondition};
+use super::job::{Failure, HeldFor, Job, Outcome, Why, done, failed, left, precondition, still_ends};
 use super::retire::{Proof, distrust, prove};
 use super::stored_versions;
 use crate::side::Side;
@@ -95,8 +95,9 @@ pub(super) async fn make_room(
         return Ok(Some(left(Why::Terminating)));
     }
     let only_if = precondition(job, &meta);
-    copies.delete(resource, name, &only_if).await.map_err(replacing)?;
-    Ok(None)
+    let left = copies.delete(resource, name, &only_if).await.map_err(replacing)?;
+    // Otherwise its side will report when it is gone.
+    Ok(still_ends(job, Why::Terminating, left))
 }
 
 /// Asks the copies' side whether it would take the object as a new one, after this refusal of an update. The error says why

@@ -13,7 +13,9 @@ use serde_json::json;
 
 use super::cascade::first_in_cascade;
 use super::copy_place::{confirm_gone, is_of, read_meta};
-use super::job::{Change, Failure, HeldFor, Job, Outcome, Seen, Why, done, done_with, failed, left, precondition};
+use super::job::{
+    Change, Failure, HeldFor, Job, Outcome, Seen, Why, done, done_with, failed, left, precondition, still_ends,
+};
 use super::read::created_meanwhile;
 use crate::api::{ADOPTED, OWNER, PULL_SECRETS, RENAMED_FROM, SOURCE};
 use crate::plan::Direction;
@@ -165,7 +167,7 @@ async fn end(copies: &Cluster, job: &Job, meta: &Meta, retirement: &Retirement) 
         return outcome.map_err(failed("releasing"));
     }
     match copies.delete(resource, name, &precondition(job, meta)).await {
-        Ok(()) => Ok(done(Change::Deleted, None)),
+        Ok(left) => Ok(still_ends(job, Change::Deleted, left).unwrap_or_else(|| done(Change::Deleted, None))),
         Err(error) if error.proves_absent(&name.name) => Ok(gone()),
         Err(error) => Err(failed("deleting")(error)),
     }

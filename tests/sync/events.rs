@@ -16,6 +16,7 @@ in_both_modes!(
     what_is_synced_is_silent_and_what_others_change_and_what_is_replaced_has_an_event,
     what_cannot_be_synced_has_an_event_at_both_sides,
     deletes_that_are_held_and_copies_that_do_not_go_have_events,
+    the_end_of_a_copy_that_the_syncer_has_asked_for_is_nobody_elses,
     a_side_that_forbids_events_has_one_line_and_all_else_goes_on,
 );
 in_mode!(
@@ -174,6 +175,52 @@ async fn deletes_that_are_held_and_copies_that_do_not_go_have_events(flags: Mode
     let held = event_of_config(&hub, "DeleteHeld").await;
     assert!(note(&held).contains("confirm with the annotation"), "{held}");
     reselect(&hub, &json!({})).await;
+}
+
+// Issue 41: what is deleted and made again at the hub while its copy takes time to go; the copy of a Pod has a grace
+// period as soon as a node has it.
+async fn the_end_of_a_copy_that_the_syncer_has_asked_for_is_nobody_elses(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a"], &json!({})).await;
+    select(&hub, &config_maps(&shop, &["*"])).await;
+    let syncer = pair.syncer(flags);
+    for round in 1..3 {
+        let copy = arrives(&edge, "v1", "configmaps", &shop, "a").await;
+        edit(
+            &edge,
+            &shop,
+            "a",
+            &json!({"metadata": {"finalizers": ["example.org/stays"]}}),
+        )
+        .await;
+        hub.delete("v1", "configmaps", &shop, "a").await;
+        becomes(&edge, ["v1", "configmaps", &shop, "a"], "is to go", |copy| {
+            copy["metadata"]["deletionTimestamp"].is_string()
+        })
+        .await;
+        hub.create(&config_map(&shop, "a", json!({}))).await;
+        eventually("the new one waits", SOON, async || {
+            let waits = syncer.log().matches("reason=DeleteBlocked").count();
+            (waits == round).then_some(()).ok_or(waits)
+        })
+        .await;
+        edit(&edge, &shop, "a", &json!({"metadata": {"finalizers": null}})).await;
+        becomes(&edge, ["v1", "configmaps", &shop, "a"], "is a new one", |new| {
+            new["metadata"]["uid"] != copy["metadata"]["uid"]
+        })
+        .await;
+        assert!(
+            !syncer.log().contains("somebody else"),
+            "round {round}: {}",
+            syncer.log()
+        );
+    }
+    assert!(
+        all(&edge, &shop)
+            .await
+            .iter()
+            .all(|event| event["reason"] != "DriftCorrected")
+    );
 }
 
 async fn a_side_that_forbids_events_has_one_line_and_all_else_goes_on(flags: Mode) {

@@ -440,13 +440,14 @@ impl Cluster {
     }
 
     /// Deletes one object if `only_if` still holds. What its controllers have made from it is deleted too, in the
-    /// background: by the server's default, the Pods of a Job would stay and run.
+    /// background: by the server's default, the Pods of a Job would stay and run. Returns the object if the server has
+    /// answered with it: it may stay for its finalizers or a grace period, and says so by its `deletionTimestamp`.
     pub async fn delete(
         &self,
         resource: &ResourceType,
         name: &ObjectName,
         only_if: &Precondition,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Bytes>, Error> {
         let mut options = serde_json::json!({
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -460,17 +461,17 @@ impl Cluster {
     }
 
     /// The same with these `DeleteOptions`.
-    pub async fn delete_with(&self, resource: &ResourceType, name: &ObjectName, options: Bytes) -> Result<(), Error> {
+    pub async fn delete_with(
+        &self,
+        resource: &ResourceType,
+        name: &ObjectName,
+        options: Bytes,
+    ) -> Result<Option<Bytes>, Error> {
         let path = self.object_path(resource, name)?;
-        self.call(
-            Method::DELETE,
-            &path,
-            "application/json",
-            Some("application/json"),
-            options,
-        )
-        .await
-        .and_then(|answer| answer::has_kind(&answer))
+        let json = "application/json";
+        let answer = self.call(Method::DELETE, &path, json, Some(json), options).await?;
+        answer::has_kind(&answer)?;
+        Ok(answer::about(answer, resource, name).ok())
     }
 }
 

@@ -400,7 +400,7 @@ async fn what_nobody_could_read_is_not_sent() {
         cluster
             .delete(&resource, &ObjectName::new("shop", ""), &only_if)
             .await
-            .map(|()| Bytes::new()),
+            .map(Option::unwrap_or_default),
         cluster
             .replace_status(&resource, &name, OnlyWith::Anything, &STATUS)
             .await,

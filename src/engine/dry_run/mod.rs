@@ -110,6 +110,7 @@ impl DryRun {
             ending: Ending::Would(change),
             copy: None,
             status: None,
+            ends: false,
             waits_for: Vec::new(),
             kept_versions: Vec::new(),
             ..outcome

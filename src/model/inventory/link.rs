@@ -182,6 +182,11 @@ impl Link {
         self.trace == Trace::Lost
     }
 
+    /// True if we have asked for the end of the copy, and it is still there.
+    pub(super) fn ends(&self) -> bool {
+        self.trace == Trace::Ends
+    }
+
     /// True if a dry run has shown what would be done.
     pub(super) fn is_shown(&self) -> bool {
         self.trace == Trace::Shown

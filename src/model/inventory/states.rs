@@ -111,6 +111,8 @@ impl Origin {
 pub(in crate::model) enum Trace {
     /// It is as it was seen last.
     Seen,
+    /// We have asked for its end, and it is still there.
+    Ends,
     /// The copies' side said that it is gone. Perhaps it has only lost the label by which it is watched.
     Lost,
     /// Its origin is a Job that has finished: it needs no copy any more.

@@ -210,3 +210,44 @@ fn a_dry_run_and_a_syncer_without_heartbeat_say_nothing_at_the_hub() {
         assert!(all.iter().all(|(_, side, ..)| *side == Side::Edge), "{all:?}");
     }
 }
+
+// Issue 41: a Pod that is made again while its copy has its grace period, what has a finalizer, what is selected again.
+#[test]
+fn the_end_of_a_copy_that_we_have_asked_for_is_nobody_elses() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b", "c", "d", "e"]);
+    let (origins, copies) = (bench.origins(), bench.copies());
+    for round in 1..5 {
+        let at = 100 * round;
+        bench.says_gone(origins, &config_map("a", at));
+        let (key, job) = bench.take("a");
+        bench.world.version += 2;
+        let version = bench.world.version;
+        let left = ending(copy_of("a", version - 1));
+        let deleted = Outcome {
+            copy: Some(seen(&job, &left)),
+            ends: true,
+            ..outcome(Change::Deleted)
+        };
+        bench.ends(key, Ok(deleted));
+        bench.says(copies, &left);
+        assert!(bench.work.is_empty(), "{:?}", bench.working());
+        bench.says(origins, &config_map("a", at + 1));
+        let (key, job) = bench.take("a");
+        let waits = Outcome {
+            desired_hash: bench.desired(&key, &job).map_or(0, |desired| desired.hash),
+            ..outcome(Why::Terminating)
+        };
+        bench.ends(key, Ok(waits));
+        assert!(bench.work.is_empty(), "{:?}", bench.working());
+        bench.says_gone(copies, &ending(copy_of("a", version)));
+        assert_eq!(bench.working(), ["a"], "at once, in round {round}");
+        assert!(bench.job("a").read_first, "somebody may have taken its label away");
+        bench.succeed(Change::Created);
+        assert_eq!(since(&mut bench), []);
+    }
+    let version = bench.world.version + 1;
+    bench.says_gone(copies, &copy_of("a", version));
+    bench.succeed(Change::Created);
+    assert_eq!(since(&mut bench)[0].0, DriftCorrected);
+}

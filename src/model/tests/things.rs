@@ -160,6 +160,7 @@ pub(super) fn outcome(ending: impl Into<Ending>) -> Outcome {
         copy: None,
         status: None,
         origin: None,
+        ends: false,
         waits_for: Vec::new(),
         kept_versions: Vec::new(),
     }

@@ -385,8 +385,8 @@ async fn delete(
         .delete_with(resource, name, Bytes::from(options.to_string()))
         .await
     {
-        Err(error) if error.proves_absent(&name.name) => Ok(()),
-        other => other,
+        Err(error) if !error.proves_absent(&name.name) => Err(error),
+        _ => Ok(()),
     }
 }
 
