@@ -352,7 +352,10 @@ impl<'a> Resolver<'a> {
                 Direction::Down => selectors.get(&pair.edge).unwrap_or(&nothing),
                 Direction::Up => &nothing,
             };
-            let not_stored = draft.places.first().filter(|_| is_stored_elsewhere(&draft.origin));
+            let not_stored = draft
+                .places
+                .first()
+                .filter(|_| self.is_stored_elsewhere(pair.direction, &draft));
             let planned = TypePlan {
                 direction: pair.direction,
                 at_hub: hub.resource.clone(),
@@ -369,6 +372,17 @@ impl<'a> Resolver<'a> {
             self.plan.types.insert(pair, planned);
         }
         self.plan
+    }
+
+    /// True if the origins of a type are stored at another version than the one that is read. Where their side serves no
+    /// other one, what it says of that means something else, as in kcp.
+    fn is_stored_elsewhere(&self, direction: Direction, draft: &Draft<'a>) -> bool {
+        let served = match direction {
+            Direction::Down => self.hub.discovery,
+            Direction::Up => self.edge.discovery,
+        };
+        let versions = served.versions(&draft.origin.resource.group);
+        is_stored_elsewhere(&draft.origin) && versions.is_some_and(|versions| versions.len() > 1)
     }
 
     /// True if a type can be synced. Notes why not.

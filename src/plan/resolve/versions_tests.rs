@@ -277,7 +277,8 @@ fn a_version_that_is_not_the_stored_one_is_noted_with_the_place_that_names_it() 
             served.stored_elsewhere = true;
         }
     };
-    let (plain, mut other) = (with(&[GAUGES]), with(&[GAUGES]));
+    let both = [GAUGES, ("g.io", "v2", "gauges", "Gauge", true)];
+    let (plain, mut other) = (with(&both), with(&both));
     stored_elsewhere("g.io", &mut other);
     for (hub, edge, is_down, is_noted) in [
         (&plain, &plain, true, false),
@@ -305,5 +306,10 @@ fn a_version_that_is_not_the_stored_one_is_noted_with_the_place_that_names_it() 
         serde_json::json!([{"group": "autoscaling", "resource": "horizontalpodautoscalers", "apiVersion": "v2"}]);
     let spec = serde_json::json!({"namespaceScope": {"namespaces": ["shop"], "resources": resource}});
     let found = resolve(&super::super::tests::wanted(&spec), &hub, &hub);
+    assert!(found.types.values().all(|planned| planned.not_stored.is_none()));
+    // Where there is no other version, what kcp says means something else.
+    let mut hub = with(&[GAUGES]);
+    stored_elsewhere("g.io", &mut hub);
+    let found = resolve(&wanted(&[("a", "v1")], &[]), &hub, &hub);
     assert!(found.types.values().all(|planned| planned.not_stored.is_none()));
 }
