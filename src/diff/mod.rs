@@ -29,6 +29,7 @@ use crate::model::dry_run::{HeldDelete, Remaining};
 use crate::side::Side;
 use crate::survey::{View, survey};
 use crate::sync::job::Change;
+use crate::sync::job::Job;
 use crate::{sides, syncer};
 
 /// What waits or fails has so long to come to something else.
@@ -143,6 +144,10 @@ async fn rehearse(
         Rc::new(Notify::new()),
         Rc::new(wanted),
     );
+    let tries = {
+        let wanted = Rc::clone(&wanted);
+        move |job: &Job| wanted.tries(job)
+    };
     let listener = {
         let (heard, news, wanted) = (Rc::clone(&heard), Rc::clone(&news), Rc::clone(&wanted));
         let tell = move |shown| {
@@ -156,7 +161,9 @@ async fn rehearse(
             }
             news.notify_one();
         };
-        settings.dry_run.map(|dry_run| DryRun::new(dry_run, tell))
+        settings
+            .dry_run
+            .map(|dry_run| DryRun::new(dry_run, tell).of_those(tries))
     };
     let mut setup = syncer::engine_setup(settings, clusters.clone());
     setup.dry_run = listener;

@@ -6,6 +6,8 @@ use crate::cli::DiffOptions;
 use crate::engine::dry_run::Would;
 use crate::plan::{Direction, Plan, Selection, TypePlan};
 use crate::side::Side;
+use crate::sync::job::Job;
+use crate::sync::object::Address;
 
 /// What was asked for.
 pub(super) struct Wanted {
@@ -24,6 +26,28 @@ impl Wanted {
             plan,
             is_of_config: options.config.is_some(),
         }
+    }
+
+    /// True for what has to be tried to know what would become of what was asked for: a namespace or a CRD may be what
+    /// that waits for.
+    pub(super) fn tries(&self, job: &Job) -> bool {
+        let (at_edge, others) = match job.direction {
+            Direction::Down => (&job.copy_at, &job.origin),
+            Direction::Up => (&job.origin, &job.copy_at),
+        };
+        if at_edge.resource.is("", "namespaces")
+            || at_edge.resource.is("apiextensions.k8s.io", "customresourcedefinitions")
+        {
+            return true;
+        }
+        let is_called = |Address { resource, name }: &Address, [kind, namespace, of]: &[String; 3]| {
+            resource.kind.eq_ignore_ascii_case(kind) && [name.namespace(), &*name.name] == [&**namespace, &**of]
+        };
+        let is_it = |wanted| is_called(at_edge, wanted) || is_called(others, wanted);
+        let is_selected = |plan: &TypePlan| {
+            plan.at_edge == at_edge.resource && plan.selector.selects(&at_edge.name) != Selection::None
+        };
+        self.object.as_ref().is_none_or(is_it) && (!self.is_of_config || self.plan.types.values().any(is_selected))
     }
 
     pub(super) fn shows(&self, would: &Would) -> bool {

@@ -371,7 +371,8 @@ pub(super) fn failed(side: Side, doing: &'static str) -> impl Fn(Error) -> Failu
     move |error| Failure { side, doing, error }
 }
 
-pub(super) fn left(why: Why) -> Outcome {
+/// Nothing was done, for this reason.
+pub(crate) fn left(why: Why) -> Outcome {
     done(why, None)
 }
 

@@ -334,6 +334,23 @@ async fn of_several_configs_one_can_be_named() {
             found.err
         );
     }
+    // What fails is no matter of those who ask about something else, and is not even tried.
+    let fixed = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": shop},
+        "immutable": true, "data": {"apple": "2"}});
+    edge.create(&fixed).await;
+    hub.create(&config_map(shop, "c", json!({"apple": "1"}))).await;
+    hub.create(&syncer_config("fails", config_maps(shop, &["c"]))).await;
+    let object = format!("--object=ConfigMap/{shop}/a");
+    for (more, code, fails) in [
+        (&[][..], Some(2), true),
+        (&["--config=fails"], Some(2), true),
+        (&["--config=the-one"], Some(1), false),
+        (&[&object], Some(1), false),
+    ] {
+        let found = diff(&stage, more).await;
+        let is_said = found.err.contains(&format!("ConfigMap/{shop}/c"));
+        assert_eq!((found.code, is_said), (code, fails), "{more:?} {}", found.err);
+    }
     let unknown = diff(&stage, &["--config=third"]).await;
     assert_eq!((unknown.code, &*unknown.out), (Some(2), ""));
     assert_eq!(

@@ -18,7 +18,7 @@ use self::rehearsal::{Played, Rehearsal, Stage};
 use super::hub_namespaces;
 use crate::model::effect::{NamespaceDone, NamespaceStep, Remaining};
 use crate::side::Side;
-use crate::sync::job::{Change, Ending, Failure, Job, Outcome};
+use crate::sync::job::{Change, Ending, Failure, Job, Outcome, Why, left};
 use crate::sync::ownership::SyncTarget;
 use crate::sync::reconcile;
 use crate::sync::status_return::{self, Returned, StatusJob};
@@ -77,6 +77,7 @@ pub struct DryRun {
     /// What makes the requests of both sides dry runs.
     _of_sides: kube_lite::dry_run::DryRun,
     tell: Rc<dyn Fn(Shown)>,
+    tries: Rc<dyn Fn(&Job) -> bool>,
     elsewhere: Rc<RefCell<Elsewhere>>,
 }
 
@@ -85,7 +86,17 @@ impl DryRun {
         Self {
             _of_sides: of_sides,
             tell: Rc::new(tell),
+            tries: Rc::new(|_| true),
             elsewhere: Rc::default(),
+        }
+    }
+
+    /// The same for some objects: nothing is asked about the others, as if nothing selected them.
+    #[cfg(feature = "admin")]
+    pub(crate) fn of_those(self, tries: impl Fn(&Job) -> bool + 'static) -> Self {
+        Self {
+            tries: Rc::new(tries),
+            ..self
         }
     }
 
@@ -95,6 +106,9 @@ impl DryRun {
 
     /// One object.
     pub(super) async fn object(&self, hub: &Rc<Cluster>, edge: &Rc<Cluster>, job: Job) -> Result<Outcome, Failure> {
+        if !(self.tries)(&job) {
+            return Ok(left(Why::NotSelected));
+        }
         let stage = Stage::default();
         let [hub, edge] = [hub, edge].map(|side| self.rehearse(side, &stage));
         let outcome = reconcile::reconcile(&hub, &edge, job).await?;
