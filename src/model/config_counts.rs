@@ -52,14 +52,13 @@ impl Model {
         };
         let mut unmatched = self.unmatched(is_complete);
         let (mut denied, denied_in_all) = self.denied_objects();
+        let of_none = entries.total.clone();
         for of in self.selecting.names() {
             let config = of.0.of_name(&of.1);
             let mut ours = OfEdge {
                 observed_generation: self.statuses.generation(&of),
-                problems: Vec::new(),
-                problem_count: 0,
                 denied: denied.remove(&*config).unwrap_or_default(),
-                ..entries.total.clone()
+                ..of_none.clone()
             };
             self.count_problems(&of, &config, unmatched.remove(&*config), &mut ours);
             entries.total.add_problems(&config, &ours);

@@ -194,3 +194,33 @@ fn all_that_the_edge_serves_is_asked_for_once_and_again_when_its_types_change() 
     bench.select(&["configmaps"]);
     assert_eq!((asked(&bench), knows(&bench)), (2, false), "it is not kept");
 }
+
+// Issue 46: each config said what is unmatched of all that come before it.
+#[test]
+fn what_selects_nothing_is_said_by_its_own_config_alone() {
+    let mut bench = Bench::new();
+    bench.run();
+    let specs = [
+        ("a", up(&["nowhere"], &["configmaps"], &["*"])),
+        ("b", json!({})),
+        ("c", up(&["elsewhere"], &["configmaps"], &["*"])),
+        ("d", json!({})),
+    ];
+    let configs = specs.map(|(name, spec)| config(name, &spec));
+    bench.list_configs(ConfigKind::SyncerConfig, &configs);
+    bench.list_configs(ConfigKind::EdgeSyncConfig, &[]);
+    bench.list_all(1);
+    let (of_configs, total) = bench.model.of_edge(bench.model.hold_condition(), true);
+    let fields = |of: &OfEdge| {
+        of.unmatched
+            .iter()
+            .map(|problem| problem.field.clone())
+            .collect::<Vec<_>>()
+    };
+    let own = "spec.upsync[0].namespaces";
+    let found: Vec<_> = of_configs.iter().map(|((_, name), of)| (&**name, fields(of))).collect();
+    let one = vec![own.to_owned()];
+    assert_eq!(found, [("a", one.clone()), ("b", vec![]), ("c", one), ("d", vec![])]);
+    let all = ["a", "c"].map(|name| format!("SyncerConfig//{name}: {own}"));
+    assert_eq!(fields(&total), all);
+}
