@@ -63,11 +63,29 @@ impl Secret {
     /// A server's words without its values.
     pub(crate) fn hidden_in(&self, words: &str) -> String {
         match self {
-            Self::New(written) => without_objects(&without_values(words, written)),
-            Self::Changed(written) => without_denial(&without_objects(&without_values(words, written))),
+            Self::New(written) => without_quoted(&without_values(words, written)),
+            Self::Changed(written) => without_denial(&without_quoted(&without_values(words, written))),
             Self::Deleted => without_denial(words),
         }
     }
+}
+
+/// The words without what a server finds invalid. It may have been made of a value, though it is none: a type, a label.
+fn without_quoted(words: &str) -> String {
+    const INVALID: &str = "Invalid value: \"";
+    let words = without_objects(words);
+    let mut parts = words.split(INVALID);
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let mut is_escaped = false;
+        let end = part.find(|c| {
+            let ends = c == '"' && !is_escaped;
+            is_escaped = c == '\\' && !is_escaped;
+            ends
+        });
+        shown = shown + INVALID + MASK + end.map_or("", |end| &part[end..]);
+    }
+    shown
 }
 
 /// The words without objects in them: a server that refuses a patch quotes the whole that would come of it, and what others
@@ -252,9 +270,26 @@ mod tests {
                 found.starts_with("\"\" is invalid: patch: Invalid value: ") && found.ends_with(why),
                 "{found}"
             );
-            assert!(!found.contains("apiVersion") && found.contains("{***}"), "{found}");
+            assert!(!found.contains("apiVersion") && found.contains(MASK), "{found}");
         }
         assert_eq!(hidden("cut: {\"data\":{\"p\":\"U0V"), "cut: {***}");
+    }
+
+    #[test]
+    fn what_is_invalid_of_a_secret_is_not_quoted() {
+        let hidden = |words: &str| Secret::New(Bytes::from_static(b"{\"type\":\"x\"}")).hidden_in(words);
+        for (words, expected) in [
+            (
+                "Secret \"a\" is invalid: [type: Invalid value: \"LEAK\\\"ED\": field is immutable, metadata.labels: Invalid \
+                 value: \"LEAK=!\": a valid label must be an empty string]",
+                "Secret \"a\" is invalid: [type: Invalid value: \"***\": field is immutable, metadata.labels: Invalid \
+                 value: \"***\": a valid label must be an empty string]",
+            ),
+            ("x: Invalid value: \"LEAK", "x: Invalid value: \"***"),
+            ("x: Required value", "x: Required value"),
+        ] {
+            assert_eq!(hidden(words), expected);
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `publish check`: whether the role would work with these settings, point by point. It changes nothing.
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Display};
 use std::rc::Rc;
 
@@ -48,6 +49,8 @@ impl Display for Where {
 
 const ON_SERVICE: &str = "allow the agent's user this on the service cluster: manifests/publish/config has the rules";
 const IN_KCP: &str = "allow the agent's user this in the workspace of the export: manifests/publish/kcp has the rules";
+/// What to do about a type that is published and belongs to objects of another one.
+const PUBLISH_ONLY: &str = "set spec.synchronization.enabled of its PublishedResource to false";
 const OF_TYPE: &str = "allow the agent's user this: docs/publish.md has the verbs that each published type needs";
 
 /// Checks whether the role would work with these settings.
@@ -101,8 +104,22 @@ impl Check<'_> {
         let rights = of_export(&found.export);
         self.rights(&export, Where::Kcp, rights, IN_KCP, points).await;
         self.shards(&found, points).await;
+        let mut synced = BTreeSet::new();
         for resource in &published {
-            self.resource(resource, points).await;
+            synced.extend(self.resource(resource, points).await);
+        }
+        for resource in &published {
+            for related in &resource.related {
+                let of = related.type_on(Origin::Service);
+                if synced.contains(&(of.group.clone(), of.resource.clone())) {
+                    let here = Where::Related(resource.name.as_str().into(), related.identifier.as_str().into());
+                    let found = format!(
+                        "{} is published itself, and synced: two owners of one object",
+                        of.resource
+                    );
+                    points.add(here, "type", Verdict::Wrong, found, PUBLISH_ONLY);
+                }
+            }
         }
     }
 
@@ -199,25 +216,22 @@ impl Check<'_> {
         all
     }
 
-    /// What one gives, and what its type needs.
-    async fn resource(&self, resource: &PublishedResource, points: &mut Points<Where>) {
+    /// What one gives, and what its type needs. Returns group and plural of the type, if its objects are synced.
+    async fn resource(&self, resource: &PublishedResource, points: &mut Points<Where>) -> Option<(String, String)> {
         let here = || Where::Published(resource.name.as_str().into());
         let served = match publishing::planned(resource, &self.service).await {
             Ok((_, served)) => served,
             Err(stop) => {
                 let (verdict, found, advice) = stopped(stop);
-                return points.add(here(), "schema", verdict, found, advice);
+                points.add(here(), "schema", verdict, found, advice);
+                return None;
             }
         };
         points.add(here(), "schema", Verdict::Good, served.schema.to_string(), "");
         if !resource.is_synced {
-            return points.add(
-                here(),
-                "sync",
-                Verdict::Note,
-                "spec.synchronization.enabled is false",
-                "",
-            );
+            let found = "spec.synchronization.enabled is false";
+            points.add(here(), "sync", Verdict::Note, found, "");
+            return None;
         }
         let local = &served.local;
         let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
@@ -232,6 +246,7 @@ impl Check<'_> {
             self.rights(&self.service, here, of_related(related), OF_TYPE, points)
                 .await;
         }
+        Some((local.group.clone(), local.resource.clone()))
     }
 
     /// Where the consumers are.

@@ -303,6 +303,7 @@ impl Agent {
             && !self.objects.has(primary)
         {
             self.forget(|other| other == key);
+            self.report.is_over(&Subject::Object(primary.clone()), self.now);
         }
     }
 

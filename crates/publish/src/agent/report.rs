@@ -1,5 +1,6 @@
 //! What people are to see: which failures have a line, and what is counted.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hash;
 use std::rc::Rc;
 use std::time::Duration;
@@ -50,7 +51,18 @@ pub(super) struct Report {
     passes: u64,
     is_bound: Option<bool>,
     accepted: Budget<ACCEPTED, ANOTHER>,
+    /// What fails, and its consumer has no Event yet that says so.
+    untold: BTreeSet<Primary>,
+    /// Events about failures, of each workspace that had some lately.
+    told: BTreeMap<Rc<str>, Budget<TOLD, TOLD_ANOTHER>>,
 }
+
+/// So many Events at once tell the consumers in a workspace that an object fails, and one more in so many seconds. Another
+/// workspace has its own: nobody takes them from others by objects that fail.
+const TOLD: u32 = 30;
+const TOLD_ANOTHER: u64 = 20;
+/// Of how many workspaces it is remembered.
+const WORKSPACES: usize = 1000;
 
 /// So many Events at once say that an object was accepted which is placed at once, and one more in so many seconds.
 const ACCEPTED: u32 = 25;
@@ -248,20 +260,26 @@ impl Report {
         now: Instant,
     ) -> Option<Record> {
         let kind = kind_of_words(&format!("{} {}", trouble.object, trouble.words));
-        self.failures
-            .fails(&Subject::Object(primary.clone()), kind, trouble.shared, now)?;
-        log_line!(
-            Warn,
-            ObjectFailed,
-            "an object is not in sync, will try again",
-            cluster = primary.name.workspace(),
-            object = shown(&route.remote().kind, &primary.name),
-            published = route.resource.name,
-            doing = trouble.doing,
-            at = trouble.object,
-            error = trouble.words,
-            advice = trouble.advice
-        );
+        let subject = Subject::Object(primary.clone());
+        let is_new = self.failures.lasts(&subject, now).is_none();
+        let has_line = self.failures.fails(&subject, kind, trouble.shared, now).is_some();
+        if has_line {
+            log_line!(
+                Warn,
+                ObjectFailed,
+                "an object is not in sync, will try again",
+                cluster = primary.name.workspace(),
+                object = shown(&route.remote().kind, &primary.name),
+                published = route.resource.name,
+                doing = trouble.doing,
+                at = trouble.object,
+                error = trouble.words,
+                advice = trouble.advice
+            );
+        }
+        if !self.is_to_be_told(primary, is_new || has_line, now) {
+            return None;
+        }
         let remote = route.remote();
         Some(Record {
             object: primary.name.clone(),
@@ -272,6 +290,26 @@ impl Report {
             message: "An error occurred while processing the object.".to_owned(),
             reporter: "syncagent-sync",
         })
+    }
+
+    /// True if the consumer is to have an Event now that says that an object fails; if there were too many, at a later try.
+    fn is_to_be_told(&mut self, primary: &Primary, is_news: bool, now: Instant) -> bool {
+        if is_news {
+            self.untold.insert(primary.clone());
+        }
+        if !self.untold.contains(primary) {
+            return false;
+        }
+        let workspace = primary.name.workspace();
+        if self.told.len() >= WORKSPACES && !self.told.contains_key(workspace) {
+            self.told.clear();
+        }
+        let of_workspace = self.told.entry(workspace.into()).or_default();
+        let takes = of_workspace.takes(0, now);
+        if takes {
+            self.untold.remove(primary);
+        }
+        takes
     }
 
     /// What is to be written down of what has happened to an object. Of many that are placed at once after they were
@@ -287,6 +325,7 @@ impl Report {
     /// An object works.
     pub(super) fn object_works(&mut self, primary: &Primary, now: Instant) {
         let subject = Subject::Object(primary.clone());
+        self.untold.remove(primary);
         if self.failures.ends(&subject, now).is_some_and(|ended| ended.is_logged) {
             log_line!(
                 Info,
@@ -318,6 +357,9 @@ impl Report {
 
     /// Something is there no longer, or is finished.
     pub(super) fn is_over(&mut self, subject: &Subject, now: Instant) {
+        if let Subject::Object(primary) = subject {
+            self.untold.remove(primary);
+        }
         self.failures.clear(subject, now);
     }
 }

@@ -4,7 +4,6 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use kube_lite::discovery::{Served, ServedResource, discover, discover_in};
@@ -12,6 +11,7 @@ use kube_lite::{Cluster, Error, ObjectName};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use super::large::Limits;
 use crate::kinds::TypeOf;
 use crate::sides::Side;
 use crate::turn::Use;
@@ -31,14 +31,13 @@ pub(crate) struct Known {
     namespaces: RefCell<BTreeMap<(Side, ObjectName), IsTried>>,
     /// Related objects whose status cannot be written.
     statusless: RefCell<BTreeSet<Use>>,
-    /// The turn of large objects.
-    large: Arc<Mutex<()>>,
+    limits: Limits,
 }
 
 impl Known {
-    /// Who has it may have a large object in memory.
-    pub(super) fn large(&self) -> &Arc<Mutex<()>> {
-        &self.large
+    /// What limits the objects that are in memory.
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// The path of a workspace, if it was read before. It never changes.

@@ -1,5 +1,6 @@
 //! Where objects are that belong to a primary: of which type at either side, and what they are called there.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::rc::Rc;
@@ -49,7 +50,7 @@ pub(super) struct End<'a> {
     pub(super) workspace: &'a str,
     pub(super) served: ServedResource,
     /// The turn of large objects.
-    pub(super) large: &'a Large,
+    pub(super) large: &'a Large<'a>,
 }
 
 impl End<'_> {
@@ -80,7 +81,7 @@ impl End<'_> {
         const DOING: &str = "reading a related object";
         match self.server.get(&self.served.resource, name, Content::Full).await {
             Ok(found) => {
-                self.large.reads(found.len()).await;
+                self.large.reads(DOING, &found).await?;
                 parsed(&found).map(Some).map_err(|error| self.stop(DOING, name, error))
             }
             Err(error) if error.proves_absent(&name.name) => Ok(None),
@@ -178,6 +179,14 @@ impl Pass<'_> {
             }
         }
         pairs.sort();
+        let mut taken = BTreeMap::new();
+        for (from, to) in &pairs {
+            if let Some(other) = taken.insert(to, from).filter(|other| *other != from) {
+                return Err(wrong(format!(
+                    "both {other:?} and {from:?} would be {to:?} at the other end"
+                )));
+            }
+        }
         Ok(pairs)
     }
 
@@ -215,6 +224,7 @@ impl Pass<'_> {
         namespace: &str,
         selector: &Selector,
     ) -> Result<Vec<Value>, Stop> {
+        const DOING: &str = "listing related objects";
         let mut path = kube_lite::group_version_path(&resource.group, &resource.version);
         if resource.namespaced && !namespace.is_empty() {
             let _ = write!(path, "/namespaces/{}", encoded(namespace));
@@ -230,8 +240,10 @@ impl Pass<'_> {
         } else {
             at.server.get_path_in(at.workspace, &path).await
         };
-        let list = answer.and_then(|answer| parsed::<Value>(&answer));
-        let list = list.map_err(|error| Stop::of(at.side, "listing related objects", &resource.resource, error))?;
+        let stop = |error| Stop::of(at.side, DOING, &resource.resource, error);
+        let answer = answer.map_err(stop)?;
+        self.large.reads(DOING, &answer).await?;
+        let list = parsed::<Value>(&answer).map_err(stop)?;
         Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
 }

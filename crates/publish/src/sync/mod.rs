@@ -116,8 +116,7 @@ struct Pass<'a> {
     /// The version of the object: as it was read, or written under the condition that it was still that.
     version: Cell<u64>,
     known: &'a Known,
-    /// The turn of large objects.
-    large: Large,
+    large: Large<'a>,
 }
 
 /// Brings an object and its copy in sync.
@@ -150,7 +149,7 @@ pub(crate) async fn pass(
         waits: Cell::default(),
         version: Cell::default(),
         known,
-        large: Large::new(known.large()),
+        large: Large::new(known.limits()),
     };
     let result = pass.all().await;
     let result = match result {
@@ -204,6 +203,14 @@ impl Pass<'_> {
         Ok(path.to_owned())
     }
 
+    /// A request for the object has failed. One that is gone by now is read again.
+    fn stop_of_primary(&self, doing: &'static str, error: Error) -> Stop {
+        if error.proves_absent(&self.primary.name.name) {
+            return Stop::again(doing);
+        }
+        Stop::of_primary(self.primary.shard(), doing, error)
+    }
+
     /// The object has our finalizer from now on, so that it does not go without its copy.
     async fn accept(&self, object: &Value) -> Result<Value, Stop> {
         let Some(patch) = lifecycle::add_finalizer(object) else {
@@ -214,7 +221,7 @@ impl Pass<'_> {
             .shard
             .merge_patch(self.route.remote(), &self.primary.name, body)
             .await;
-        let stop = |error| Stop::of_primary(self.primary.shard(), "adding the finalizer", error);
+        let stop = |error| self.stop_of_primary("adding the finalizer", error);
         let object = written.and_then(|object| parsed::<Value>(&object)).map_err(stop)?;
         self.version.set(version_of(&object));
         self.record(
@@ -310,7 +317,7 @@ impl Pass<'_> {
             .replace_status(self.route.remote(), &self.primary.name, only, &new)
             .await;
         let written = written.and_then(|written| parsed::<Value>(&written));
-        let written = written.map_err(|error| Stop::of_primary(self.primary.shard(), "returning the status", error))?;
+        let written = written.map_err(|error| self.stop_of_primary("returning the status", error))?;
         // Of what the workspace's type does not keep, nothing has come: then that would be said, and checked, for ever.
         if version_of(&written) != version_of(object) {
             self.record(

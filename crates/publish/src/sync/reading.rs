@@ -15,6 +15,7 @@ use crate::sides::Side;
 use crate::trouble::Stop;
 use crate::turn::AtHand;
 
+const COPY: &str = "reading the copy";
 /// What to do about several copies.
 const SEVERAL: &str = "leave the one that is the copy, and take the label syncagent.kcp.io/remote-object-cluster off the others, or \
     delete them; nothing is written to any of them, or deleted, before";
@@ -28,7 +29,8 @@ impl Pass<'_> {
     }
 
     async fn found(&self) -> Result<Option<Value>, Stop> {
-        let stop = |error| Stop::of_primary(self.primary.shard(), "reading the object", error);
+        const DOING: &str = "reading the object";
+        let stop = |error| Stop::of_primary(self.primary.shard(), DOING, error);
         let (name, remote) = (&self.primary.name, self.route.remote());
         let object = match &self.job.at_hand {
             Some(AtHand::Primary(object)) => Ok(object.clone()),
@@ -36,9 +38,9 @@ impl Pass<'_> {
         };
         match object {
             Ok(object) => {
-                self.large.reads(object.len()).await;
-                let object = readable(&object, lifecycle::is_in_deletion);
-                object.map(Some).map_err(stop)
+                let found = self.large.reads(DOING, &object).await;
+                let found = found.and_then(|()| parsed(&object).map_err(stop));
+                of_its_end(found, &object, lifecycle::is_in_deletion).map(Some)
             }
             Err(error) if error.proves_absent(&name.name) => Ok(None),
             // Also where the workspace does not serve the type: it may serve it late, and one that has unbound the export is
@@ -54,18 +56,19 @@ impl Pass<'_> {
             return self.list_copy().await;
         }
         if let Some(AtHand::Copy(copy)) = &self.job.at_hand {
-            self.large.reads(copy.len()).await;
+            let allowed = self.large.reads(COPY, copy).await;
             // One from before our own last write is none.
             let is_it = |copy: &Value| self.is_copy(copy) && version_of(copy) >= self.job.turn.settled;
-            if let Some(copy) = parsed(copy).ok().filter(is_it) {
+            if let Some(copy) = allowed.ok().and_then(|()| parsed(copy).ok()).filter(is_it) {
                 return Ok(Some(copy));
             }
         }
         if let Some(known) = &self.job.turn.copy {
             match self.service.get(local, &known.name, Content::Full).await {
                 Ok(copy) => {
-                    self.large.reads(copy.len()).await;
-                    let copy = readable(&copy, |_| is_ending).map_err(unread)?;
+                    let found = self.large.reads(COPY, &copy).await;
+                    let found = found.and_then(|()| parsed(&copy).map_err(unread));
+                    let copy = of_its_end(found, &copy, |_| is_ending)?;
                     if self.is_copy(&copy) {
                         return Ok(Some(copy));
                     }
@@ -102,12 +105,14 @@ impl Pass<'_> {
     }
 }
 
-/// An object; what its end needs of it if no more can be read, as of one that is nested too deep, and that is enough: the end
-/// of an object must not depend on its content.
-fn readable(object: &[u8], is_enough: impl Fn(&Value) -> bool) -> Result<Value, Error> {
-    parsed::<Value>(object).or_else(|error| {
-        let bare = parsed::<Bare>(object).and_then(|bare| serde_json::to_value(bare).map_err(|_| error.clone()));
-        bare.ok().filter(is_enough).ok_or(error)
+/// What was found of an object; what its end needs of it if no more can be read, as of one that is too large or nested too
+/// deep, and that is enough: the end of an object must not depend on its content.
+fn of_its_end<E>(found: Result<Value, E>, object: &[u8], is_enough: impl Fn(&Value) -> bool) -> Result<Value, E> {
+    found.or_else(|stop| {
+        let bare = parsed::<Bare>(object)
+            .ok()
+            .and_then(|bare| serde_json::to_value(bare).ok());
+        bare.filter(is_enough).ok_or(stop)
     })
 }
 
@@ -137,7 +142,7 @@ struct BareMetadata {
 }
 
 pub(super) fn unread(error: Error) -> Stop {
-    Stop::of(Side::Service, "reading the copy", "", error)
+    Stop::of(Side::Service, COPY, "", error)
 }
 
 #[cfg(test)]
@@ -155,7 +160,7 @@ mod tests {
             )
         };
         let ended = ",\"deletionTimestamp\":\"2024-01-01T00:00:00Z\"";
-        let read = |text: &str| readable(text.as_bytes(), lifecycle::is_in_deletion);
+        let read = |text: &str| of_its_end(parsed(text.as_bytes()), text.as_bytes(), lifecycle::is_in_deletion);
         assert_eq!(read(&object(20, "")).unwrap()["spec"].to_string(), nested(20));
         for depth in [200, 5_000] {
             assert!(read(&object(depth, "")).is_err());

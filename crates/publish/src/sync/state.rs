@@ -68,7 +68,7 @@ impl<'p, 'a> States<'p, 'a> {
             .await;
         let secret = match found {
             Ok(secret) => {
-                self.pass.large.reads(secret.len()).await;
+                self.pass.large.reads(DOING, &secret).await?;
                 parsed::<Value>(&secret).map_err(|error| self.stop(DOING, error))?
             }
             Err(error) if error.proves_absent(&self.name.name) => return Ok(None),
