@@ -223,6 +223,17 @@ impl Status {
             let since = known.and_then(|known| known.since(problem)).unwrap_or(now);
             problem.since = since.to_owned();
         }
+        let failures = known.map_or(&[][..], |known| &known.failures);
+        for failure in &mut ours.failures {
+            let is_it = |known: &&Failure| {
+                (&known.object, &known.side, &known.reason) == (&failure.object, &failure.side, &failure.reason)
+            };
+            // It may have failed before this process began, or another replica may have seen it first.
+            if let Some(known) = failures.iter().find(is_it).filter(|known| known.since < failure.since) {
+                failure.since.clone_from(&known.since);
+            }
+        }
+        ours.failures.sort();
         let mut edges = self.edges.clone();
         edges.retain(|edge| edge.uid != ours.uid);
         edges.push(ours);

@@ -55,17 +55,28 @@ impl ConfigStatuses {
         self.known.remove(config);
     }
 
-    /// The hub has reported a config.
-    pub(super) fn config_seen(&mut self, kind: ConfigKind, meta: &Meta, object: &[u8], now: Instant) {
+    /// The hub has reported a config. True once, if somebody else keeps writing what this sync target says of it, so that
+    /// that is to be said.
+    pub(super) fn config_seen(
+        &mut self,
+        (kind, meta): (ConfigKind, &Meta),
+        object: &[u8],
+        uid: &str,
+        (now, chance): (Instant, f64),
+    ) -> bool {
         let known = self.known.entry((kind, meta.name.clone())).or_default();
         let version = meta.version_number();
         let (generation, is) = Status::of_config(object);
         (known.generation, known.bytes) = (generation, object.len());
         // Whatever was reported on its way to us while we wrote is older; a hub that was restored has older ones for good.
         let is_older = version < known.version && known.pace.written.is_some_and(|at| now.duration_since(at) < OLDER);
-        if !is_older {
-            (known.is, known.version) = (is, version);
+        if is_older {
+            return false;
         }
+        let is_ours = known.is.only_of(uid).without_tries().edges == is.only_of(uid).without_tries().edges;
+        let is_overwritten = known.pace.written.is_some() && version > known.version && !is_ours;
+        (known.is, known.version) = (is, version);
+        is_overwritten && known.pace.is_overwritten(now, chance)
     }
 
     /// What differs from what the hub has, to be applied as this sync target; and when that is to be checked again, if
@@ -236,14 +247,53 @@ mod tests {
         }
     }
 
-    fn sees(statuses: &mut ConfigStatuses, name: &str, version: u64, status: &Status, now: Instant) {
+    fn sees(statuses: &mut ConfigStatuses, name: &str, version: u64, status: &Status, now: Instant) -> bool {
         let meta = Meta {
             name: name.to_owned(),
             resource_version: version.to_string(),
             ..Meta::default()
         };
         let object = json!({"metadata": {"name": name, "generation": 1}, "status": status}).to_string();
-        statuses.config_seen(ConfigKind::SyncerConfig, &meta, object.as_bytes(), now);
+        statuses.config_seen((ConfigKind::SyncerConfig, &meta), object.as_bytes(), UID, (now, 0.5))
+    }
+
+    // Two syncers with one UID wrote each second, for ever, and nothing said so.
+    #[test]
+    fn who_else_writes_what_this_edge_says_is_noticed_and_answered_ever_less_often() {
+        let (mut statuses, mut now) = (ConfigStatuses::default(), Instant::now());
+        let (mut version, mut said, mut writes) = (0, 0, 0);
+        let minute = Duration::from_secs(60);
+        let end = now + 10 * minute;
+        while now < end {
+            if !written(&mut statuses, &["a"], 7, now).is_empty() {
+                writes += 1;
+                version += 1;
+                statuses.is_written(&config("a"), version, now);
+            }
+            // One of another edge is no matter of ours.
+            let others = OfEdge {
+                uid: "b".to_owned(),
+                synced: version.try_into().unwrap(),
+                ..OfEdge::default()
+            };
+            version += 1;
+            let theirs = Status::default().with(synced(if writes < 20 { 3 } else { 7 }), "then");
+            said += usize::from(sees(&mut statuses, "a", version, &theirs.with(others, "then"), now));
+            now += Duration::from_secs(1);
+        }
+        assert!((5..15).contains(&writes), "{writes}");
+        assert_eq!(said, 1);
+        // Alone again, it is as it was.
+        now += 120 * minute;
+        sees(
+            &mut statuses,
+            "a",
+            version + 1,
+            &Status::default().with(synced(3), "then"),
+            now,
+        );
+        now += minute;
+        assert_eq!(written(&mut statuses, &["a"], 7, now), ["a"]);
     }
 
     fn written(statuses: &mut ConfigStatuses, names: &[&str], count: usize, now: Instant) -> Vec<String> {

@@ -225,7 +225,18 @@ impl Model {
         }
         self.heartbeat.config_seen(kind, &meta);
         if self.settings.heartbeat.is_some() {
-            self.statuses.config_seen(kind, &meta, bytes, self.now);
+            let (uid, at) = (&self.settings.policy.sync_target.uid, (self.now, self.chance.f64()));
+            if self.statuses.config_seen((kind, &meta), bytes, uid, at) {
+                log_line!(
+                    Warn,
+                    StatusOfAnother,
+                    "somebody else keeps writing what this edge says of a config; it is written ever less often",
+                    config = kind.of_name(&meta.name),
+                    uid = uid,
+                    advice = "give each edge a UID of its own (--sync-target-uid); of two syncers of one edge, one has to end, or \
+                              both need --leader-elect"
+                );
+            }
         }
         let name = (kind, meta.name);
         let token = meta.annotations.get(crate::api::CONFIRM_DELETES);

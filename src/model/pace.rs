@@ -54,7 +54,14 @@ pub(super) struct Pace {
     pub(super) written: Option<Instant>,
     /// The hub has refused it, how often in a row, and until when it is not tried.
     refused: Option<(u32, Instant)>,
+    /// Somebody else has written something else in its place, how often, and until when it is not written.
+    overwritten: Option<(u32, Instant)>,
 }
+
+/// What nobody else has written for so long is ours alone.
+const ALONE: Duration = Duration::from_secs(3600);
+/// How often somebody else has written it when that is to be said.
+const SAID: u32 = 3;
 
 /// How a status differs from what the hub has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,8 +83,9 @@ impl Pace {
             Differs::Not | Differs::ByMore => None,
         };
         let refused = self.refused.map(|(_, until)| until).filter(|_| differs != Differs::Not);
+        let overwritten = self.overwritten.map(|(_, until)| until);
         let soon = may_soon_pass.then(|| now + SOON);
-        let waits = [refused, soon, rare].into_iter().flatten();
+        let waits = [refused, overwritten, soon, rare].into_iter().flatten();
         waits.filter(|until| *until > now).max()
     }
 
@@ -94,6 +102,15 @@ impl Pace {
     /// The hub has stored it.
     pub(super) fn is_written(&mut self, now: Instant) {
         (self.written, self.refused) = (Some(now), None);
+    }
+
+    /// Somebody else has written something else since: it waits with increasing back-off, so that two that write for ever
+    /// do so rarely. True once, when that is to be said.
+    pub(super) fn is_overwritten(&mut self, now: Instant, chance: f64) -> bool {
+        let known = self.overwritten.filter(|(_, until)| *until + ALONE > now);
+        let times = known.map_or(0, |(times, _)| times) + 1;
+        self.overwritten = Some((times, now + back_off(times, chance)));
+        times == SAID
     }
 
     /// The hub has refused it: it waits with increasing back-off.
