@@ -107,7 +107,7 @@ scenarios! {
         a_type_without_a_status_subresource_is_no_trouble
         objects_in_no_namespace_have_copies_too
         a_consumer_sees_what_has_become_of_an_object_and_nothing_of_the_provider
-    ;
+     what_goes_without_waiting_takes_the_copy_that_was_just_made_along;
     rules:
         a_check_names_the_rights_that_what_belongs_to_objects_needs
         names_come_from_templates_or_the_old_form_and_stay

@@ -17,7 +17,7 @@ use driver::points::Verdict;
 use futures_util::FutureExt as _;
 use futures_util::future::{LocalBoxFuture, poll_fn};
 use kube_lite::logging::LogFormat;
-use kube_lite::{Cluster, Credentials, Error};
+use kube_lite::{Cluster, Credentials, Error, ObjectName};
 use serde_json::json;
 
 use self::contact::contact;
@@ -25,6 +25,7 @@ use crate::ask;
 use crate::cli::{self, Settings};
 use crate::model::OneCluster;
 use crate::permissions::{Permission, needed};
+use crate::plan::{Direction, Missing, Plan};
 use crate::side::Side;
 use crate::survey::{Survey, survey};
 use crate::sync::identity;
@@ -205,6 +206,11 @@ fn types(found: &Survey, points: &mut Points) {
         let meant = missing.meant.as_ref();
         let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
         let words = format!("it does not serve {missing}, which {place} selects{meant}");
+        if missing.side == Side::Edge && brings(&found.plan, missing) {
+            let words = format!("{words}: it comes with its CRD, which the configs select too");
+            points.add(missing.side, about, Verdict::Note, words, "");
+            continue;
+        }
         points.add(
             missing.side,
             about,
@@ -368,4 +374,12 @@ async fn is_allowed(cluster: &Cluster, permission: &Permission, verb: &str, name
         "name": name,
     });
     cluster.allows(&attributes).await
+}
+/// True if the configs bring the CRD of a type that the edge lacks.
+fn brings(plan: &Plan, missing: &Missing) -> bool {
+    let crd = ObjectName::new("", &format!("{}.{}", missing.resource, missing.group));
+    let mut crds = plan.types.values().filter(|planned| {
+        planned.direction == Direction::Down && planned.at_edge.is("apiextensions.k8s.io", "customresourcedefinitions")
+    });
+    crds.any(|planned| planned.selector.selects(&crd).is_whole())
 }

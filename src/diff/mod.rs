@@ -118,6 +118,9 @@ async fn find(settings: Settings, options: &DiffOptions) -> Result<Found, Box<dy
         return Err(format!("--config {config:?}: the hub has no such config that can be read").into());
     }
     let wanted = Wanted::new(options, surveyed.plan);
+    if let Some([kind, namespace, name]) = options.object.as_ref().filter(|_| !wanted.may_be_selected()) {
+        return Err(format!("--object {kind}/{namespace}/{name}: the configs select nothing that is called so").into());
+    }
     let clusters = Clusters::shared([hub, edge]);
     let (heard, wanted) = Box::pin(rehearse(settings, clusters.clone(), wanted)).await?;
     let Heard { changes, remaining } = heard;

@@ -28,6 +28,21 @@ impl Wanted {
         }
     }
 
+    /// True if something may be called so that the configs select; what it is called at the other side counts too.
+    pub(super) fn may_be_selected(&self) -> bool {
+        let Some([kind, namespace, name]) = &self.object else {
+            return true;
+        };
+        let name = ObjectName::new(namespace, name);
+        self.plan.types.values().any(|plan| {
+            let selects = |at_edge: Option<ObjectName>| {
+                at_edge.is_some_and(|name| plan.selector.selects(&name) != Selection::None)
+            };
+            plan.at_edge.kind.eq_ignore_ascii_case(kind) && selects(Some(name.clone()))
+                || plan.at_hub.kind.eq_ignore_ascii_case(kind) && selects(at_edge(plan, Side::Hub, &name))
+        })
+    }
+
     /// True for what has to be tried to know what would become of what was asked for: a namespace or a CRD may be what
     /// that waits for.
     pub(super) fn tries(&self, job: &Job) -> bool {

@@ -236,6 +236,16 @@ pub(super) fn owned(identity: &Identity, owner: &Value, rbac: Rbac, rules: &Valu
     ]
 }
 
+/// Why a registration is not that of the UID that was given, if it is not: that of another edge is not to be removed.
+pub(super) fn is_another<'a>(objects: impl Iterator<Item = &'a Value>, wanted: &Wanted<'_>) -> Option<String> {
+    let (name, uid) = (wanted.name, wanted.uid?);
+    let known = uids(objects, &Wanted { uid: None, ..*wanted });
+    let is_another = !known.is_empty() && !known.contains(uid);
+    let known = known.into_iter().collect::<Vec<_>>().join(", ");
+    is_another
+        .then(|| format!("{name} is registered with the UID {known}, not {uid}: leave --uid out, or give that one"))
+}
+
 /// The UIDs of all sync targets of which a registration speaks.
 pub(super) fn uids<'a>(objects: impl Iterator<Item = &'a Value>, wanted: &Wanted<'_>) -> BTreeSet<String> {
     let ours = objects.filter(|object| is_ours(object, wanted.name));

@@ -193,3 +193,25 @@ fn the_url_of_the_hub_is_kept_until_another_is_given() {
     assert!(error.contains("hub-url") && error.contains("--hub-url"), "{error}");
     assert!(identify(None, &odd, &chosen).is_ok());
 }
+
+// Issue 46: the registration of an edge was removed by somebody who gave the UID of another one.
+#[test]
+fn what_is_registered_with_another_uid_is_not_removed() {
+    let [account, ..] = owned(&identity(), &owner(), Rbac::Wide, &json!([]));
+    for (uid, found, refuses) in [
+        (Some("u-2"), vec![&account.body], true),
+        (Some("u-1"), vec![&account.body], false),
+        (None, vec![&account.body], false),
+        // Only configs may still speak of it.
+        (Some("u-2"), vec![], false),
+    ] {
+        let wanted = Wanted {
+            name: "site",
+            uid,
+            ..Wanted::default()
+        };
+        let why = is_another(found.into_iter(), &wanted);
+        assert_eq!(why.is_some(), refuses, "{uid:?}");
+        assert!(why.is_none_or(|why| why.starts_with("site is registered with the UID u-1, not u-2")));
+    }
+}

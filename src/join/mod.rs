@@ -214,7 +214,11 @@ async fn unregister(
     settings: &Settings,
 ) -> Result<(), JoinError> {
     let (say, client) = (work.say, work.client);
-    let uids = hub::uids(found.config.iter().chain(&found.accounts), wanted);
+    let objects = || found.config.iter().chain(&found.accounts);
+    if let Some(why) = hub::is_another(objects(), wanted) {
+        return Err(work.error(&format!("cannot unregister {}", wanted.name), &why));
+    }
+    let uids = hub::uids(objects(), wanted);
     let was_registered = work.unregister(wanted.name, found).await?;
     let was_named = leave::leave(work, &found.api.plurals, &uids, settings.now).await?;
     if work.remove_config(wanted.name, found).await? || was_registered || was_named {

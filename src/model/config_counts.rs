@@ -233,7 +233,9 @@ impl Model {
             let place = missing.place.as_ref().filter(|place| &*place.config == config)?;
             Some((place.field.clone(), missing.in_words()))
         });
-        let lacking = self.selected_namespaces.lacking_of(config);
+        let lacking = self
+            .selected_namespaces
+            .lacking_of(config, &self.selecting.wanted.entries);
         let all = problems.chain(missing).chain(lacking);
         let all: BTreeSet<FieldProblem> = all
             .map(|(field, message)| FieldProblem {

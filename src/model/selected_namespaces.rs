@@ -12,7 +12,7 @@ use kube_lite::{Error, ObjectName};
 use super::news::log_each;
 use super::timers::Timer;
 use super::{Model, Request, TypeId, TypeState};
-use crate::plan::{ConfigPlace, Direction, steps_are_taken};
+use crate::plan::{ConfigPlace, Direction, Entry, Objects, steps_are_taken};
 use crate::side::Side;
 
 /// The wait before the hub is asked for a namespace: what is applied together with the config, and what is being listed,
@@ -45,15 +45,32 @@ impl SelectedNamespaces {
         self.lacking.contains(namespace)
     }
 
-    /// Those that a config selects and the hub lacks, with what is wrong.
-    pub(super) fn lacking_of(&self, config: &str) -> impl Iterator<Item = (String, String)> {
-        let of_config = self
-            .placed(&self.lacking)
-            .filter(move |(place, _)| &*place.config == config);
-        of_config.map(|(place, name)| {
+    /// Those that a config selects by these entries and the hub lacks, each with the first place in that config, and what is
+    /// wrong.
+    pub(super) fn lacking_of(&self, config: &str, entries: &[Entry]) -> Vec<(String, String)> {
+        if self.lacking.is_empty() {
+            return Vec::new();
+        }
+        let mut found = BTreeMap::new();
+        let of_config = entries.iter().filter(|entry| entry.direction == Direction::Down);
+        for entry in of_config.filter(|entry| &*entry.place.config == config) {
+            let mut names = |name: &'_ String| {
+                if let Some(name) = self.lacking.get(name) {
+                    found.entry(name).or_insert(&entry.place.field);
+                }
+            };
+            match &entry.objects {
+                Objects::In(Some(namespace), _) | Objects::Ref { namespace, .. } => names(namespace),
+                Objects::Implied(all) if all.len() < self.lacking.len() => all.iter().for_each(names),
+                Objects::Implied(all) => self.lacking.iter().filter(|name| all.contains(*name)).for_each(names),
+                _ => {}
+            }
+        }
+        let in_words = |(name, field): (&String, &String)| {
             let words = format!("the hub has no namespace {name:?}; what is in it is synced once it is there");
-            (place.field.clone(), words)
-        })
+            (field.clone(), words)
+        };
+        found.into_iter().map(in_words).collect()
     }
 
     fn placed<'a>(

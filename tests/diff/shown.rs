@@ -351,6 +351,10 @@ async fn of_several_configs_one_can_be_named() {
         let is_said = found.err.contains(&format!("ConfigMap/{shop}/c"));
         assert_eq!((found.code, is_said), (code, fails), "{more:?} {}", found.err);
     }
+    let unknown = diff(&stage, &[&format!("--object=ConfigMap/{shop}/nowhere")]).await;
+    let expected =
+        format!("edge-syncer: --object ConfigMap/{shop}/nowhere: the configs select nothing that is called so\n");
+    assert_eq!((unknown.code, &*unknown.out, unknown.err), (Some(2), "", expected));
     let unknown = diff(&stage, &["--config=third"]).await;
     assert_eq!((unknown.code, &*unknown.out), (Some(2), ""));
     assert_eq!(

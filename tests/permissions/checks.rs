@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::bench::{Atom, Site, between, edge_syncer, pair};
 use crate::printed::selection;
 use crate::support::objects::{namespace, syncer_config};
+use crate::support::story::{crd, install_crd};
 use crate::support::{Credential, KubeconfigParts, Printed};
 
 pub(crate) async fn check(hub: &Path, edge: &Path, more: &[&str]) -> Printed {
@@ -145,6 +146,20 @@ async fn what_is_wrong_with_a_side_is_named_with_what_to_do() {
     ] {
         assert_eq!(lines(&found, line).len(), 1, "{line:?}\n{}", found.out);
     }
+    // What its own CRD brings is not wrong.
+    let hub_objects = pair.hub.objects();
+    install_crd(&[&hub_objects], &crd("pipes.example.org", "gauges", true)).await;
+    let spec = json!({
+        "clusterScope": [{"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions", "apiVersion": "v1",
+            "objects": ["gauges.pipes.example.org"]}],
+        "namespaceScope": {"namespaces": ["pipes"], "resources": [
+            {"group": "pipes.example.org", "resource": "gauges", "apiVersion": "v1"}]},
+    });
+    hub_objects.create(&syncer_config("pipes", spec)).await;
+    let found = check(&hub, &edge, &[]).await;
+    let line = "! edge: types: it does not serve resource=gauges group=\"pipes.example.org\" version=v1, which SyncerConfig//pipes \
+                selects: it comes with its CRD";
+    assert_eq!(lines(&found, line).len(), 1, "{}", found.out);
     // Each cause of a refusal to start, by side, file and field.
     let write =
         |name: &str, change: fn(&mut KubeconfigParts)| pair.edge.write_kubeconfig(name, &KubeconfigParts::with(change));

@@ -331,3 +331,34 @@ async fn a_type_that_a_workspace_serves_late_is_waited_for() {
     world.open(&consumer, "web", &json!({"size": 1})).await;
     world.copied(&consumer, "web", &json!({"size": 1})).await;
 }
+
+// Issue 45: a delete that had begun before the finalizer was added takes the object away; its copy and state were left.
+pub(crate) async fn what_goes_without_waiting_takes_the_copy_that_was_just_made_along(which: Which) {
+    let world = World::of(which).await;
+    world.publish(&json!({})).await;
+    let mut agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    for name in ["web", "stays"] {
+        world.open(&consumer, name, &json!({"size": 1})).await;
+        world.copied(&consumer, name, &json!({"size": 1})).await;
+    }
+    agent.0.signal("STOP");
+    world
+        .edit(&consumer, "web", &json!({"metadata": {"finalizers": null}}))
+        .await;
+    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
+    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    agent.0.signal("CONT");
+    eventually("copy and state are gone", SOON, async || {
+        let (copies, states) = (world.copies(&consumer).await, world.states(&consumer).await.len());
+        let names: Vec<_> = copies.iter().map(|copy| copy["metadata"]["name"].clone()).collect();
+        (copies.len() == 1 && states == 1)
+            .then_some(())
+            .ok_or(format!("{names:?}, {states} states"))
+    })
+    .await;
+    // The name is free.
+    world.open(&consumer, "web", &json!({"size": 2})).await;
+    world.copied(&consumer, "web", &json!({"size": 2})).await;
+    world.copied(&consumer, "stays", &json!({"size": 1})).await;
+}

@@ -158,7 +158,9 @@ fn forms(value: &str) -> Vec<Vec<u8>> {
     let mut forms = vec![value.as_bytes().to_vec(), STANDARD.encode(value).into_bytes()];
     forms.extend(STANDARD.decode(value));
     let quoted: Vec<Vec<u8>> = forms.iter().filter_map(|form| quoted(form)).collect();
+    let in_url: Vec<Vec<u8>> = forms.iter().map(|form| in_url(form)).collect();
     forms.extend(quoted);
+    forms.extend(in_url);
     forms
 }
 
@@ -169,12 +171,28 @@ fn quoted(form: &[u8]) -> Option<Vec<u8>> {
     (inner.as_bytes() != form).then(|| inner.as_bytes().to_vec())
 }
 
+/// As in a URL.
+fn in_url(form: &[u8]) -> Vec<u8> {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
+    let mut text = Vec::new();
+    for byte in form {
+        if is_plain(byte) {
+            text.push(*byte);
+        } else {
+            text.extend(format!("%{byte:02x}").bytes());
+        }
+    }
+    text
+}
+
 fn hide(words: &str, values: &[String]) -> String {
-    let text = words.as_bytes();
+    // A webhook may quote in small letters.
+    let text = &words.as_bytes().to_ascii_lowercase()[..];
     let mut places: Vec<(&[u8], usize)> = text.windows(WINDOW).zip(0..).collect();
     places.sort_unstable();
     let mut hidden = vec![false; text.len()];
     for form in values.iter().flat_map(|value| forms(value)) {
+        let form = form.to_ascii_lowercase();
         if form.len() < WINDOW {
             let short = if form.len() < SHORTEST {
                 text.len() + 1
@@ -237,6 +255,9 @@ mod tests {
                 let base64 = STANDARD.encode(value);
                 let cut = &base64[..base64.len() / 2];
                 let mut forms = vec![value.to_owned(), format!("{value:?}"), base64.clone()];
+                let of_url = [&base64, value].map(|form| String::from_utf8(in_url(form.as_bytes())).unwrap());
+                forms.extend([value.to_ascii_lowercase(), base64.to_ascii_uppercase()]);
+                forms.extend(of_url);
                 forms.extend((cut.len() >= WINDOW).then(|| cut.to_owned()));
                 for form in forms {
                     let words = format!("admission webhook \"x\" denied the request: {form} is weak");

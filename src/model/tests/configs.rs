@@ -26,6 +26,31 @@ fn nothing_is_planned_before_both_kinds_of_configs_are_known() {
     assert!(bench.copies_of(Side::Edge, "configmaps").is_some());
 }
 
+// Issue 46: only the first config that names it said so.
+#[test]
+fn a_namespace_that_the_hub_lacks_is_said_by_each_config_that_names_it() {
+    let mut bench = Bench::new();
+    bench.world.lacks_namespaces.insert("shop".to_owned());
+    bench.run();
+    let of_shop = shop(&["configmaps"])["spec"].clone();
+    let listed = named(&["a"]);
+    let by_kind =
+        json!({"downSyncedResources": [{"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "a"}]});
+    let configs = [("a", &of_shop), ("b", &of_shop), ("c", &listed), ("d", &json!({}))];
+    let configs = configs.map(|(name, spec)| config(name, spec));
+    bench.list_configs(ConfigKind::SyncerConfig, &configs);
+    bench.list_configs(ConfigKind::EdgeSyncConfig, &[config("e", &by_kind)]);
+    bench.list_all(1);
+    bench.pass(3 * SECOND);
+    let (of_configs, _) = bench.model.of_edge(bench.model.hold_condition(), true);
+    let words = "the hub has no namespace \"shop\"";
+    let saying = of_configs
+        .iter()
+        .filter(|(_, of)| of.problems.iter().any(|problem| problem.message.contains(words)));
+    let names: std::collections::BTreeSet<&str> = saying.map(|((_, name), _)| &**name).collect();
+    assert_eq!(names, ["a", "b", "c", "e"].into());
+}
+
 #[test]
 fn a_selected_namespace_that_the_hub_lacks_is_looked_for_once_until_something_shows_it() {
     let mut bench = Bench::new();

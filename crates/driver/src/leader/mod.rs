@@ -22,8 +22,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
-use kube_lite::logging::log_line;
+use kube_lite::logging::{self, LogReason, log_line};
 use kube_lite::{Cluster, Content, Error, ObjectName};
+use log::Level;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
@@ -32,6 +33,9 @@ use self::lease::{Lease, LeaseSpec, leases};
 
 /// How long giving up the Lease may take: an unreachable server must not keep a process from ending.
 const RELEASE_LIMIT: Duration = Duration::from_secs(3);
+
+/// A wait for a former holder that somebody has to know of: longer than Leases last.
+const LONG: Duration = Duration::from_secs(120);
 
 /// What a candidate needs.
 pub struct Candidacy {
@@ -354,14 +358,21 @@ impl Candidate {
     /// Somebody has deleted or emptied the Lease, and this candidate has it now.
     fn log_held_back(&mut self, rest: Duration) {
         self.logged_holder.clear();
-        log_line!(
-            Info,
-            Standby,
-            "standing by with a lease that nobody has released, its former holder may still lead",
-            lease = self.lease(),
-            leads_in = format_args!("{}s", rest.as_secs() + 1),
-            identity = self.candidacy.identity
-        );
+        let is_long = rest > LONG;
+        let advice = if is_long {
+            "somebody has written this time to the Lease: if no other process of this edge runs, restart all that do"
+        } else {
+            ""
+        };
+        let keys: [(&str, &dyn std::fmt::Display); 4] = [
+            ("lease", &self.lease()),
+            ("leads_in", &format_args!("{}s", rest.as_secs() + 1)),
+            ("identity", &self.candidacy.identity),
+            ("advice", &advice),
+        ];
+        let level = if is_long { Level::Warn } else { Level::Info };
+        let words = "standing by with a lease that nobody has released, its former holder may still lead";
+        logging::write(level, module_path!(), LogReason::Standby, words, &keys);
     }
 
     /// Logs a failure once for each streak. While it leads, a renewal that fails is logged only if the lead is lost by

@@ -110,6 +110,7 @@ impl Agent {
             self.outbox.request(Request::Record(shard, record));
         }
         let key = Key::Object(primary.clone());
+        let is_over = matches!(synced.result, Ok(Settled::Gone)) && self.objects.was_lost(primary);
         let done = match synced.result {
             Ok(settled) => {
                 self.report.object_works(primary, self.now);
@@ -151,6 +152,9 @@ impl Agent {
             }
         };
         self.is_done(&key, done);
+        if is_over {
+            return self.primary_is_over(primary);
+        }
         if let Some(again) = again {
             self.queue.add_after(key, Class::Normal, again, self.now);
         }

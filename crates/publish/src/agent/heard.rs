@@ -225,6 +225,13 @@ impl Agent {
     }
 
     fn primary_is_gone(&mut self, primary: &Primary) {
+        if self.objects.is_lost(primary) {
+            return self.is_next(primary.clone(), None);
+        }
+        self.primary_is_over(primary);
+    }
+
+    pub(super) fn primary_is_over(&mut self, primary: &Primary) {
         self.objects.is_gone(primary);
         self.uses.are_over(primary);
         self.forget(|key| matches!(key, Key::Object(other) if other == primary));

@@ -53,6 +53,16 @@ enum Copies {
     Looked,
 }
 
+/// How far a primary is from its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Far,
+    /// Somebody has deleted it.
+    Near,
+    /// It is there no longer, though its copy is, or may be.
+    Lost,
+}
+
 /// Where a primary is shown.
 #[derive(Debug)]
 struct Shown {
@@ -62,8 +72,7 @@ struct Shown {
     version: u64,
     /// By which rules it is meant, by its own labels.
     meant: Meant,
-    /// Somebody has deleted it.
-    is_ending: bool,
+    end: End,
     /// It had its turn.
     is_tried: bool,
     /// The list that is being read has named it.
@@ -123,14 +132,32 @@ impl Objects {
             workspace: primary.workspace,
             version,
             meant,
-            is_ending,
+            end: if is_ending { End::Near } else { End::Far },
             is_tried,
             is_listed: true,
         });
         known.is_due = true;
     }
 
-    /// A primary is there no longer. Its copy stays as it is: whoever deletes a primary has to wait for the finalizer.
+    /// A primary is there no longer. True if it has a copy, or a pass may be making one: it has another turn, which finds
+    /// out what becomes of that.
+    pub(super) fn is_lost(&mut self, primary: &Primary) -> bool {
+        let Some(known) = self.known(primary) else { return false };
+        let has_copy = known.copy.is_some() || known.is_taken;
+        if let Some(shown) = known.primary.as_mut().filter(|_| has_copy) {
+            shown.end = End::Lost;
+            (known.is_due, known.is_forced) = (true, true);
+            return true;
+        }
+        false
+    }
+
+    /// True for one that was lost, and was not heard of since.
+    pub(super) fn was_lost(&self, primary: &Primary) -> bool {
+        self.shown_as(primary).is_some_and(|shown| shown.end == End::Lost)
+    }
+
+    /// A primary is there no longer, and what is to be done about its copy is done.
     pub(super) fn is_gone(&mut self, primary: &Primary) {
         let key = (primary.route, primary.name.clone());
         let Some(known) = self.all.get_mut(&key) else { return };
@@ -332,7 +359,7 @@ impl Objects {
 
     /// Somebody has deleted it.
     pub(super) fn is_ending(&self, primary: &Primary) -> bool {
-        self.shown_as(primary).is_some_and(|shown| shown.is_ending)
+        self.shown_as(primary).is_some_and(|shown| shown.end == End::Near)
     }
 
     /// It had its turn.

@@ -52,15 +52,15 @@ pub(super) struct Report {
     is_bound: Option<bool>,
     accepted: Budget<ACCEPTED, ANOTHER>,
     /// What fails, and its consumer has no Event yet that says so.
-    untold: BTreeSet<Primary>,
+    unnoticed: BTreeSet<Primary>,
     /// Events about failures, of each workspace that had some lately.
-    told: BTreeMap<Rc<str>, Budget<TOLD, TOLD_ANOTHER>>,
+    noticed: BTreeMap<Rc<str>, Budget<NOTICES, NOTICES_ANOTHER>>,
 }
 
 /// So many Events at once tell the consumers in a workspace that an object fails, and one more in so many seconds. Another
 /// workspace has its own: nobody takes them from others by objects that fail.
-const TOLD: u32 = 30;
-const TOLD_ANOTHER: u64 = 20;
+const NOTICES: u32 = 30;
+const NOTICES_ANOTHER: u64 = 20;
 /// Of how many workspaces it is remembered.
 const WORKSPACES: usize = 1000;
 
@@ -277,7 +277,7 @@ impl Report {
                 advice = trouble.advice
             );
         }
-        if !self.is_to_be_told(primary, is_new || has_line, now) {
+        if !self.is_to_be_noticed(primary, is_new || has_line, now) {
             return None;
         }
         let remote = route.remote();
@@ -293,21 +293,21 @@ impl Report {
     }
 
     /// True if the consumer is to have an Event now that says that an object fails; if there were too many, at a later try.
-    fn is_to_be_told(&mut self, primary: &Primary, is_news: bool, now: Instant) -> bool {
+    fn is_to_be_noticed(&mut self, primary: &Primary, is_news: bool, now: Instant) -> bool {
         if is_news {
-            self.untold.insert(primary.clone());
+            self.unnoticed.insert(primary.clone());
         }
-        if !self.untold.contains(primary) {
+        if !self.unnoticed.contains(primary) {
             return false;
         }
         let workspace = primary.name.workspace();
-        if self.told.len() >= WORKSPACES && !self.told.contains_key(workspace) {
-            self.told.clear();
+        if self.noticed.len() >= WORKSPACES && !self.noticed.contains_key(workspace) {
+            self.noticed.clear();
         }
-        let of_workspace = self.told.entry(workspace.into()).or_default();
+        let of_workspace = self.noticed.entry(workspace.into()).or_default();
         let takes = of_workspace.takes(0, now);
         if takes {
-            self.untold.remove(primary);
+            self.unnoticed.remove(primary);
         }
         takes
     }
@@ -325,7 +325,7 @@ impl Report {
     /// An object works.
     pub(super) fn object_works(&mut self, primary: &Primary, now: Instant) {
         let subject = Subject::Object(primary.clone());
-        self.untold.remove(primary);
+        self.unnoticed.remove(primary);
         if self.failures.ends(&subject, now).is_some_and(|ended| ended.is_logged) {
             log_line!(
                 Info,
@@ -358,7 +358,7 @@ impl Report {
     /// Something is there no longer, or is finished.
     pub(super) fn is_over(&mut self, subject: &Subject, now: Instant) {
         if let Subject::Object(primary) = subject {
-            self.untold.remove(primary);
+            self.unnoticed.remove(primary);
         }
         self.failures.clear(subject, now);
     }

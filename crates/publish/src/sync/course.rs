@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::{Pass, Settled, copied, hash_of};
 use crate::copy;
-use crate::kinds::Related;
 use crate::lifecycle::{self, Next, Pair};
 use crate::trouble::Stop;
 
@@ -12,7 +11,7 @@ impl Pass<'_> {
     /// All steps, as far as they can be done now.
     pub(super) async fn all(&mut self) -> Result<Settled, Stop> {
         let Some(object) = self.read().await? else {
-            return Ok(Settled::Gone);
+            return self.without_origin().await;
         };
         let is_ending = lifecycle::is_in_deletion(&object);
         let is_known = lifecycle::has_finalizer(&object) || self.job.turn.copy.is_some();
@@ -84,12 +83,6 @@ impl Pass<'_> {
             (Next::WaitForCopy | Next::WaitForOthers(_), _) => Ok(Settled::Waits),
             _ => Ok(Settled::Filtered),
         }
-    }
-
-    /// Whether something ends with it, by the rules of now or of before.
-    async fn has_related(&self) -> Result<bool, Stop> {
-        let by_rules = self.route.resource.related.iter().any(Related::ends_with_primary);
-        Ok(by_rules || !self.written_down().await?.is_empty())
     }
 
     /// Both are there.

@@ -1,7 +1,10 @@
 //! The end of an object: its copy goes first, and when that is gone, the finalizer.
 
+use std::time::{Duration, UNIX_EPOCH};
+
 use bytes::Bytes;
-use serde_json::Value;
+use kube_lite::logging::times::date_and_time;
+use serde_json::{Value, json};
 
 use super::state::States;
 use super::{Pass, Settled, delete, name_of};
@@ -9,7 +12,36 @@ use crate::lifecycle::{self, Propagation};
 use crate::sides::Side;
 use crate::trouble::Stop;
 
+/// How long a copy may have been there that goes with an object which has gone without waiting for it.
+const YOUNG: Duration = Duration::from_secs(300);
+
 impl Pass<'_> {
+    /// There is no object of that name, as its workspace says. Whoever deletes one has to wait for the finalizer, so that one
+    /// that is gone without that may have been lost, as by a restore, and its copy stays. Only one that was just made goes:
+    /// a delete that had begun before the finalizer was added ends nevertheless.
+    pub(super) async fn without_origin(&self) -> Result<Settled, Stop> {
+        let Some(copy) = self.find_copy(true).await? else {
+            return Ok(Settled::Gone);
+        };
+        let metadata = &copy["metadata"];
+        let made = metadata["creationTimestamp"].as_str().unwrap_or_default();
+        let now = self.now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let young = date_and_time(now.saturating_sub(YOUNG));
+        if !metadata["deletionTimestamp"].is_null() || *made < *young {
+            return Ok(Settled::Gone);
+        }
+        let name = &self.primary.name;
+        let object = json!({"metadata": {"name": *name.name, "namespace": name.namespace()}});
+        if self.has_related().await? && !self.clean_up(&object, &copy).await? {
+            return Ok(Settled::Later);
+        }
+        let at = name_of(&copy);
+        let deleted = delete(self.service, self.route.local(), &at, &copy, Propagation::of(&object)).await;
+        deleted.map_err(|error| Stop::of(Side::Service, "deleting the copy", format!("{at:?}"), error))?;
+        States::of(self).delete().await?;
+        Ok(Settled::Gone)
+    }
+
     /// The copy goes. Its own finalizers are respected: its end is news.
     pub(super) async fn delete_copy(&self, object: &Value, copy: &Value) -> Result<Settled, Stop> {
         let name = name_of(copy);

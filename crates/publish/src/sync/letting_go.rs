@@ -180,6 +180,12 @@ impl Pass<'_> {
         Ok(Some((ends, pair)))
     }
 
+    /// Whether something ends with it, by the rules of now or of before.
+    pub(super) async fn has_related(&self) -> Result<bool, Stop> {
+        let by_rules = self.route.resource.related.iter().any(Related::ends_with_primary);
+        Ok(by_rules || !self.written_down().await?.is_empty())
+    }
+
     /// Takes away what goes with the primary, and no other primary has. True if all of it is gone.
     pub(super) async fn clean_up(&self, object: &Value, copy: &Value) -> Result<bool, Stop> {
         let (located, failure) = self.locate(object, copy, Related::ends_with_primary).await?;
