@@ -41,11 +41,30 @@ impl Default for Limits {
     }
 }
 
-/// The limit of the container, or of the systemd unit: of cgroup v2, or v1.
+/// The limit of the container, or of the systemd unit.
 fn limit_of_memory() -> Option<usize> {
-    let of_v2 = fs::read_to_string("/sys/fs/cgroup/memory.max");
-    let text = of_v2.or_else(|_| fs::read_to_string("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
-    text.ok()?.trim().parse().ok()
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let limits = limits_of(&own).into_iter();
+    let read = limits.filter_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok());
+    read.min()
+}
+
+/// Where the limits are of a process whose cgroups are these: of version 2, or of the first one. A container sees its own as the
+/// root, and a process that is in none sees its path.
+fn limits_of(cgroups: &str) -> Vec<String> {
+    let mut paths = Vec::new();
+    for line in cgroups.lines() {
+        let (at, file) = match line.splitn(3, ':').collect::<Vec<_>>()[..] {
+            ["0", "", path] => (["", path], "memory.max"),
+            [_, "memory", path] => (["/memory", path], "memory.limit_in_bytes"),
+            _ => continue,
+        };
+        let [root, path] = at;
+        for path in ["", path.trim_end_matches('/')] {
+            paths.push(format!("/sys/fs/cgroup{root}{path}/{file}"));
+        }
+    }
+    paths
 }
 
 /// The turn of large objects, which a pass takes when it meets one, and has until it ends.
@@ -153,6 +172,25 @@ mod tests {
         assert!(words.contains("take 7 MiB") && words.contains("has 4 MiB"), "{words}");
         for fine in [json!("x".repeat(3 << 20)), json!("{:,".repeat(500_000))] {
             Large::new(&limits).reads("reading", &list(&fine, 1)).await.unwrap();
+        }
+    }
+
+    #[test]
+    fn the_limit_is_that_of_its_own_cgroup() {
+        for (cgroups, expected) in [
+            ("0::/\n", &["/memory.max", "/memory.max"][..]),
+            (
+                "0::/system.slice/agent.service\n",
+                &["/memory.max", "/system.slice/agent.service/memory.max"],
+            ),
+            (
+                "5:memory:/a\n4:cpu,cpuacct:/\n",
+                &["/memory/memory.limit_in_bytes", "/memory/a/memory.limit_in_bytes"],
+            ),
+            ("", &[]),
+        ] {
+            let expected: Vec<_> = expected.iter().map(|path| format!("/sys/fs/cgroup{path}")).collect();
+            assert_eq!(limits_of(cgroups), expected, "{cgroups}");
         }
     }
 
