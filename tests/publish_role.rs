@@ -168,6 +168,8 @@ scenarios! {
         names_that_consumers_write_lead_to_no_other_request
         an_object_ends_though_its_copy_is_nested_too_deep_to_be_read
         a_secret_that_is_not_the_objects_own_stays_where_it_is
+        an_object_that_would_take_all_memory_is_refused_and_holds_up_no_other
+        two_objects_that_would_have_one_name_are_refused
     ;
     belonging:
         a_change_of_what_an_object_owns_is_synced_at_once

@@ -388,3 +388,55 @@ pub(crate) async fn a_secret_that_is_not_the_objects_own_stays_where_it_is(which
     assert!(all.is_empty(), "{all:?}");
     arrives(&world.local, "v1", "secrets", &space, "key").await;
 }
+
+// Issue 45: one object of 500 kB took 200 MB, and the agent was killed for it again and again.
+pub(crate) async fn an_object_that_would_take_all_memory_is_refused_and_holds_up_no_other(which: Which) {
+    const MB: u64 = 1 << 10;
+    let world = World::of(which).await;
+    world.publish(&json!({})).await;
+    let mut agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    let maps = json!({"maps": vec![json!({"a": 0}); 150_000]});
+    for name in ["one", "two"] {
+        world.open(&consumer, name, &maps).await;
+    }
+    agent
+        .says(&["ObjectFailed", "so many fields and items", "give the agent more memory"])
+        .await;
+    is_notified(&consumer, "one").await;
+    is_notified(&consumer, "two").await;
+    world.open(&consumer, "web", &json!({"size": 1})).await;
+    world.copied(&consumer, "web", &json!({"size": 1})).await;
+    let peak = agent.0.peak_kb();
+    assert!(peak < 100 * MB, "{peak} kB");
+    for name in ["one", "two", "web"] {
+        consumer.objects.delete(&world.v1(), "shops", "shop", name).await;
+        gone(&consumer.objects, &world.v1(), "shops", "shop", name).await;
+    }
+}
+
+// Issue 45: the last one by its name had taken the place of all, and nothing said so.
+pub(crate) async fn two_objects_that_would_have_one_name_are_refused(which: Which) {
+    let related = json!([{"identifier": "keys", "origin": "kcp", "kind": "Secret", "object": {"selector": {
+        "matchLabels": {"key": "yes"}, "rewrite": {"template": {"template": "same"}}}}}]);
+    let (world, space) = world(which, &related).await;
+    let mut agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    for name in ["first", "second"] {
+        let mut key = secret("shop", name, name);
+        key["metadata"]["labels"] = json!({"key": "yes"});
+        consumer.objects.create(&key).await;
+    }
+    world.open(&consumer, "web", &json!({"size": 1})).await;
+    is_notified(&consumer, "web").await;
+    agent
+        .says(&["ObjectFailed", "shop/first", "shop/second", "same at the other end"])
+        .await;
+    let all = world.local.list("v1", "secrets", &space, "").await;
+    assert!(all.iter().all(|found| found["metadata"]["name"] != "same"), "{all:?}");
+    consumer.objects.delete("v1", "secrets", "shop", "second").await;
+    world.edit(&consumer, "web", &json!({"spec": {"size": 2}})).await;
+    holds(&world.local, &space, "same", "first").await;
+    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
+    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+}
