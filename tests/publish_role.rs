@@ -110,6 +110,7 @@ scenarios! {
      what_goes_without_waiting_takes_the_copy_that_was_just_made_along;
     rules:
         a_check_names_the_rights_that_what_belongs_to_objects_needs
+        a_check_names_a_namespace_that_is_not_there_and_a_type_with_two_owners
         names_come_from_templates_or_the_old_form_and_stay
         filters_say_what_has_copies_and_nothing_about_its_end
         rules_change_what_is_copied_and_what_status_goes_back

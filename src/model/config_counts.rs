@@ -10,7 +10,7 @@ use kube_lite::logging::LogReason;
 use super::configs::ConfigName;
 use super::guard::Condition;
 use super::unmatched::Unmatched;
-use super::{Model, TypeState};
+use super::{Key, Model, Task, TypeId, TypeState};
 use crate::api::status::{Failure, FieldProblem, Hold, NAMED, OfEdge};
 use crate::plan::OfConfig;
 use crate::report::{Subject, Topic};
@@ -66,8 +66,8 @@ impl Model {
         }
         entries.total.denied = denied_in_all;
         let mut failing = FailingObjects::of(self.report.notes().map(|(subject, _)| subject));
-        for state in self.types.values() {
-            self.count_objects_of(state, &mut entries, &mut failing);
+        for (&type_id, state) in &self.types {
+            self.count_objects_of((type_id, state), &mut entries, &mut failing);
             self.count_without_copy(state, &mut entries, &mut failing);
         }
         self.name_what_else_fails(&mut entries, &failing.without_type);
@@ -79,7 +79,12 @@ impl Model {
     }
 
     /// Adds how it is with the objects of a type, to each config that selects them.
-    fn count_objects_of<'a>(&'a self, state: &'a TypeState, entries: &mut Entries, failing: &mut FailingObjects<'a>) {
+    fn count_objects_of<'a>(
+        &'a self,
+        (type_id, state): (TypeId, &'a TypeState),
+        entries: &mut Entries,
+        failing: &mut FailingObjects<'a>,
+    ) {
         let configs = &state.plan.configs;
         if configs.is_empty() {
             return;
@@ -87,7 +92,9 @@ impl Model {
         let held = self.guard.held_of(&state.plan);
         let are_namespaces = state.plan.at_edge.stands_for("", "namespaces");
         for (name, link) in state.inventory.all() {
-            let is_held = link.waits_for_hold(held);
+            let may_be_held = link.wanted == 0 && self.guard.holds_cascades();
+            let key = may_be_held.then(|| Key::new(type_id, Task::Object, name.clone()));
+            let is_held = link.waits_for_hold(held) || key.is_some_and(|key| self.guard.why_cascade(&key).is_some());
             if link.wanted == 0 && !is_held {
                 continue;
             }

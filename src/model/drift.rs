@@ -30,7 +30,11 @@ impl Model {
                 warn_of_deletes(side, &copy);
             }
             let damped = state.inventory.is_known_contention(name, now);
-            let message = "a copy was deleted, or has lost its label, by somebody else; it is corrected";
+            let message = if self.sides.of(state.plan.direction.origin()).answering.is_silent() {
+                "a copy was deleted, or has lost its label, by somebody else; it is corrected when the other side answers"
+            } else {
+                "a copy was deleted, or has lost its label, by somebody else; it is corrected"
+            };
             self.report.drift(side, &copy, (message, "", ""), damped);
             let words = "it was deleted, or has lost its label, by somebody else";
             self.event_of_drift(type_id, name, words.to_owned());
@@ -62,7 +66,11 @@ impl Model {
         // In a dry run nothing is, and what would be is shown.
         if state.inventory.is_wanted(&name) && !is_ending && !self.settings.dry_run {
             let damped = state.inventory.is_known_contention(&name, now);
-            let message = "a copy was changed by somebody else; what its origin sets is corrected";
+            let message = if self.sides.of(state.plan.direction.origin()).answering.is_silent() {
+                "a copy was changed by somebody else; what its origin sets is corrected when the other side answers"
+            } else {
+                "a copy was changed by somebody else; what its origin sets is corrected"
+            };
             self.report.drift(side, &copy, (message, &manager, &fields), damped);
             let words = match &*manager {
                 "" => "it was changed by somebody else".to_owned(),

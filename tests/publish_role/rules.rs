@@ -9,8 +9,12 @@ use crate::world::{A_WHILE, FINALIZER, World, create, place};
 
 /// What `publish check` says, and its exit code.
 async fn checked(world: &World) -> (String, Option<i32>) {
+    checked_with(&world.flags()).await
+}
+
+async fn checked_with(flags: &[String]) -> (String, Option<i32>) {
     let mut program = tokio::process::Command::new(Syncer::program_with("publish"));
-    program.args(["publish", "check"]).args(world.flags());
+    program.args(["publish", "check"]).args(flags);
     let output = program.output().await.expect("it can be started");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (text(&output.stdout) + &text(&output.stderr), output.status.code())
@@ -39,6 +43,33 @@ pub(crate) async fn a_check_names_the_rights_that_what_belongs_to_objects_needs(
         (said, code) => Err(format!("{code:?} {said}")),
     })
     .await;
+}
+
+// Issue 45: both were "all good", and no object could be synced, or ended.
+pub(crate) async fn a_check_names_a_namespace_that_is_not_there_and_a_type_with_two_owners(which: Which) {
+    let world = World::of(which).await;
+    let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
+    let rule = json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": verbs}]);
+    world.allow("keys", rule).await;
+    let v1 = world.v1();
+    let (group, version) = v1.split_once('/').expect("it has a group");
+    let related = json!([{"identifier": "peer", "origin": "kcp", "group": group, "version": version, "resource": "shops",
+        "object": {"reference": {"path": "spec.peer"}}}]);
+    world.publish(&json!({"related": related})).await;
+    let (said, code) = checked(&world).await;
+    assert!(
+        said.contains("shops is published itself, and synced") && code == Some(1),
+        "{said}"
+    );
+    let nowhere = format!("--namespace=nowhere-{}", world.suffix);
+    let mut flags = world.flags();
+    flags.retain(|flag| !flag.starts_with("--namespace="));
+    flags.push(nowhere);
+    let (said, code) = checked_with(&flags).await;
+    assert!(
+        said.contains("namespace: namespaces \"nowhere-") && code == Some(1),
+        "{said}"
+    );
 }
 
 pub(crate) async fn names_come_from_templates_or_the_old_form_and_stay(which: Which) {

@@ -93,6 +93,7 @@ impl Check<'_> {
     async fn all(&self, workspace: String, points: &mut Points<Where>) {
         self.rights(&self.service, Where::Service, self.of_service(), ON_SERVICE, points)
             .await;
+        self.namespace(points).await;
         let published = self.published(points).await;
         let found = match start::find(&self.kcp, workspace, &self.settings.reference).await {
             Ok(found) => found,
@@ -174,6 +175,23 @@ impl Check<'_> {
         } else {
             let found = format!("not allowed: {}", missing.join(", "));
             points.add(here, "rights", Verdict::Wrong, found, advice);
+        }
+    }
+
+    /// The namespace of the states, if it is not there.
+    async fn namespace(&self, points: &mut Points<Where>) {
+        let name = ObjectName::new(&self.settings.namespace, "edge-syncer-check");
+        let metadata = json!({"name": *name.name, "namespace": name.namespace()});
+        let body = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata}).to_string();
+        let created = self
+            .service
+            .would_create(&ResourceType::secrets(), &name, body.into())
+            .await;
+        if let Err(error) = created
+            && error.status().is_some_and(|status| status.code == 404)
+        {
+            let advice = "create it, or correct --namespace: the agent's states are kept there";
+            points.add(Where::Service, "namespace", Verdict::Wrong, error.to_string(), advice);
         }
     }
 

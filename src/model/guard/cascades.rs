@@ -55,6 +55,11 @@ impl super::Guard {
 }
 
 impl super::Guard {
+    /// True if any delete is held that would take along what is not to be deleted.
+    pub(in crate::model) fn holds_cascades(&self) -> bool {
+        self.cascades.all().next().is_some()
+    }
+
     /// Why the delete of a copy is held that would delete others too.
     pub(in crate::model) fn why_cascade(&self, key: &Key) -> Option<String> {
         let known = self.cascades.0.get(key).filter(|known| !known.is_confirmed);

@@ -427,6 +427,21 @@ fn a_namespace_is_not_deleted_with_what_is_in_it_unless_people_say_so() {
     assert_eq!(bench.held_for(Direction::Down, NOT_EMPTY), None);
 }
 
+// Issue 46: a config that selects nothing said so too.
+#[test]
+fn a_copy_that_is_held_for_what_is_in_it_is_said_by_the_configs_that_select_it_alone() {
+    let (mut bench, ..) = with_namespace_to_delete();
+    bench.config_says(&config("another", &json!({})));
+    bench.end_with("shop", HeldFor::WouldCascade("ConfigMap/shop/x".into()));
+    let (of_configs, total) = bench.model.of_edge(bench.model.hold_condition(), true);
+    let held: Vec<_> = of_configs
+        .iter()
+        .map(|((_, name), of)| (&**name, of.held, of.hold.is_some()))
+        .collect();
+    assert_eq!(held, [("all", 1, true), ("another", 0, false)]);
+    assert_eq!(total.held, 1);
+}
+
 #[test]
 fn what_is_adopted_in_the_place_of_a_deleted_copy_counts_as_a_copy() {
     let mut bench = Bench::listed();
