@@ -72,8 +72,11 @@ impl ConfigStatuses {
         if is_older {
             return false;
         }
+        // What is being written may be reported before its answer comes.
+        let is_being_written = self.writing.contains_key(&(kind, meta.name.clone()));
         let is_ours = known.is.only_of(uid).without_tries().edges == is.only_of(uid).without_tries().edges;
-        let is_overwritten = known.pace.written.is_some() && version > known.version && !is_ours;
+        let is_news = known.pace.written.is_some() && version > known.version;
+        let is_overwritten = is_news && !is_being_written && !is_ours;
         (known.is, known.version) = (is, version);
         is_overwritten
     }

@@ -22,8 +22,8 @@ async fn checked_with(flags: &[String]) -> (String, Option<i32>) {
 
 pub(crate) async fn a_check_names_the_rights_that_what_belongs_to_objects_needs(which: Which) {
     let world = World::of(which).await;
-    // The agents of all tests are one user there, so it is a type that no other test has.
-    let related = json!([{"identifier": "keys", "origin": "kcp", "version": "v1", "resource": "podtemplates",
+    // The agents of all tests are one user there, so it is a type that no other test has; kcp serves it too.
+    let related = json!([{"identifier": "keys", "origin": "kcp", "version": "v1", "resource": "resourcequotas",
         "object": {"reference": {"path": "spec.template"}}}]);
     world.publish(&json!({"related": related})).await;
     let agent = world.agent(&[]);
@@ -33,10 +33,13 @@ pub(crate) async fn a_check_names_the_rights_that_what_belongs_to_objects_needs(
     drop(agent);
     let (said, code) = checked(&world).await;
     let missing = "related \"keys\"";
-    assert!(said.contains(missing) && said.contains("delete podtemplates"), "{said}");
+    assert!(
+        said.contains(missing) && said.contains("delete resourcequotas"),
+        "{said}"
+    );
     assert_eq!(code, Some(1), "{said}");
     let verbs = ["get", "create", "update", "patch", "delete"];
-    let rule = json!([{"apiGroups": [""], "resources": ["podtemplates"], "verbs": verbs}]);
+    let rule = json!([{"apiGroups": [""], "resources": ["resourcequotas"], "verbs": verbs}]);
     world.allow("templates", rule).await;
     eventually("all is granted", SOON, async || match checked(&world).await {
         (_, Some(0)) => Ok(()),
