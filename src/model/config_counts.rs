@@ -7,6 +7,7 @@ use driver::failures::shortened;
 use kube_lite::ObjectName;
 use kube_lite::logging::LogReason;
 
+use super::config_kind::ConfigKind;
 use super::configs::ConfigName;
 use super::guard::Condition;
 use super::unmatched::Unmatched;
@@ -73,7 +74,11 @@ impl Model {
         self.name_what_else_fails(&mut entries, &failing.without_type);
         let Entries { mut all, mut total } = entries;
         total.held = objects;
-        share_hold(all.values_mut().map(|(_, ours)| ours), objects);
+        let is_kept = |kind: ConfigKind| !self.statuses.is_lacking(kind, self.now);
+        share_hold(
+            all.values_mut().map(|((kind, _), ours)| (is_kept(*kind), ours)),
+            objects,
+        );
         let all = all.into_values().map(|(of, ours)| (of, ours.bounded()));
         (all.collect(), total.bounded())
     }
@@ -299,11 +304,12 @@ fn fails(ours: &mut OfEdge, failure: &Failure) {
 }
 
 /// A hold is said by the configs that select something of what is held. What is held of a type that no config selects any
-/// more, or that is gone, is said by all.
-fn share_hold<'a>(all: impl Iterator<Item = &'a mut OfEdge>, objects: usize) {
-    let all: Vec<&mut OfEdge> = all.collect();
-    let is_of_some = all.iter().any(|ours| ours.held > 0);
-    for ours in all {
+/// more, or that is gone, is said by all, and so is what only configs select of which the hub keeps no status: people have
+/// to see it somewhere.
+fn share_hold<'a>(all: impl Iterator<Item = (bool, &'a mut OfEdge)>, objects: usize) {
+    let all: Vec<(bool, &mut OfEdge)> = all.collect();
+    let is_of_some = all.iter().any(|(is_kept, ours)| *is_kept && ours.held > 0);
+    for (_, ours) in all {
         match (is_of_some, ours.held) {
             (true, 0) => ours.hold = None,
             (true, _) => {}

@@ -17,9 +17,25 @@ fn a_hold_is_said_by_the_configs_that_select_what_is_held_and_by_all_if_none_doe
             ..OfEdge::default()
         };
         let mut all: Vec<OfEdge> = held.iter().map(of_config).collect();
-        share_hold(all.iter_mut(), objects);
+        share_hold(all.iter_mut().map(|ours| (true, ours)), objects);
         let said: Vec<(usize, bool)> = all.iter().map(|ours| (ours.held, ours.hold.is_some())).collect();
         assert_eq!(said, expected, "{held:?} {objects}");
+    }
+}
+
+// Seed 711220 of the simulation: nobody saw the hold, and nobody confirmed it.
+#[test]
+fn what_only_a_config_without_status_selects_is_said_by_all() {
+    let hold = || Some(Hold::default());
+    let of = |held: usize| OfEdge {
+        held,
+        hold: hold(),
+        ..OfEdge::default()
+    };
+    for (are_kept, said) in [([true, true], [false, true]), ([true, false], [true, true])] {
+        let mut all = [of(0), of(1)];
+        share_hold(are_kept.into_iter().zip(&mut all), 1);
+        assert_eq!(all.map(|ours| ours.hold.is_some()), said, "{are_kept:?}");
     }
 }
 
