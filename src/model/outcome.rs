@@ -444,6 +444,13 @@ impl Model {
         };
         let at_copy = *side == state.plan.direction.copy();
         state.inventory.failed(name, what_is_left_open(at_copy, error));
+        if state.plan.direction == Direction::Up && state.inventory.get(name).is_none() {
+            // It was deleted meanwhile, and may be the last one for whose sake a namespace was kept.
+            self.upsync_left_a_namespace();
+        }
+        let Some(state) = self.types.get(type_id) else {
+            return queue::Done::Finished;
+        };
         if error.is_unreachable() {
             self.side_is_silent(*side, failure.doing, error);
             return queue::Done::Unreachable(*side);

@@ -229,6 +229,23 @@ fn a_namespace_that_is_needed_again_while_it_is_read_is_not_cleared() {
     assert!(bench.namespaces.is_empty());
 }
 
+// Seed 714072 of the simulation: the namespace was kept for ever.
+#[test]
+fn a_namespace_is_left_too_by_what_is_deleted_while_it_fails_and_never_had_a_copy() {
+    let mut bench = upsyncing();
+    bench.bring_up("a");
+    let origins = bench.edge_origins();
+    bench.revert("a");
+    bench.says(origins, &at_edge("b", 60));
+    let (key, _) = bench.take("b");
+    bench.says_gone(origins, &at_edge("b", 61));
+    bench.pass(11 * SECOND);
+    assert!(bench.namespaces.is_empty(), "a worker has it");
+    bench.ends(key, Err(failure(Side::Edge, answer(504, "Timeout", "no answer"))));
+    bench.pass(11 * SECOND);
+    assert_eq!(bench.steps(), ["read"]);
+}
+
 #[test]
 fn a_namespace_with_something_in_it_is_read_again_after_ten_minutes() {
     let mut bench = upsyncing();
