@@ -55,7 +55,7 @@ impl super::Guard {
 }
 
 impl super::Guard {
-    /// True if any delete is held that would take along what is not to be deleted.
+    /// True if any delete is held that would delete others too.
     pub(in crate::model) fn holds_cascades(&self) -> bool {
         self.cascades.all().next().is_some()
     }
