@@ -22,9 +22,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
-use kube_lite::logging::{self, LogReason, log_line};
+use kube_lite::logging::log_line;
 use kube_lite::{Cluster, Content, Error, ObjectName};
-use log::Level;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
@@ -358,21 +357,25 @@ impl Candidate {
     /// Somebody has deleted or emptied the Lease, and this candidate has it now.
     fn log_held_back(&mut self, rest: Duration) {
         self.logged_holder.clear();
-        let is_long = rest > LONG;
-        let advice = if is_long {
-            "somebody has written this time to the Lease: if no other process of this edge runs, restart all that do"
-        } else {
-            ""
-        };
-        let keys: [(&str, &dyn std::fmt::Display); 4] = [
-            ("lease", &self.lease()),
-            ("leads_in", &format_args!("{}s", rest.as_secs() + 1)),
-            ("identity", &self.candidacy.identity),
-            ("advice", &advice),
-        ];
-        let level = if is_long { Level::Warn } else { Level::Info };
-        let words = "standing by with a lease that nobody has released, its former holder may still lead";
-        logging::write(level, module_path!(), LogReason::Standby, words, &keys);
+        let leads_in = format!("{}s", rest.as_secs() + 1);
+        log_line!(
+            Info,
+            Standby,
+            "standing by with a lease that nobody has released, its former holder may still lead",
+            lease = self.lease(),
+            leads_in = leads_in,
+            identity = self.candidacy.identity
+        );
+        if rest > LONG {
+            log_line!(
+                Warn,
+                LeaseFailed,
+                "somebody has written a long time to the lease, and nobody leads before that is over",
+                lease = self.lease(),
+                leads_in = leads_in,
+                advice = "if no other process of this edge runs, restart all that do"
+            );
+        }
     }
 
     /// Logs a failure once for each streak. While it leads, a renewal that fails is logged only if the lead is lost by
