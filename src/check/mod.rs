@@ -375,6 +375,7 @@ async fn is_allowed(cluster: &Cluster, permission: &Permission, verb: &str, name
     });
     cluster.allows(&attributes).await
 }
+
 /// True if the configs bring the CRD of a type that the edge lacks.
 fn brings(plan: &Plan, missing: &Missing) -> bool {
     let crd = ObjectName::new("", &format!("{}.{}", missing.resource, missing.group));

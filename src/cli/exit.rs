@@ -9,13 +9,10 @@ use kube_lite::access::AccessError;
 #[cfg(any(feature = "init", feature = "publish"))]
 use kube_lite::logging::LogFormat;
 
-use super::usage::UsageError;
+use super::usage::{NAME, UsageError};
 #[cfg(feature = "init")]
 use crate::init::{Init, RenderError};
 use crate::model::OneCluster;
-
-/// The name in usage and error messages.
-pub(super) const NAME: &str = "edge-syncer";
 
 /// Something went wrong while running.
 const FAILED: u8 = 1;

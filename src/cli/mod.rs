@@ -24,9 +24,9 @@ use crate::init::Init;
 use crate::plan::{Bounds, Filter, is_label};
 use crate::version;
 use args::{Command, RunArgs};
-use exit::NAME;
 use klog::Klog;
 pub use kube_lite::logging::LogFormat;
+use usage::NAME;
 
 pub use args::RbacOptions;
 #[cfg(feature = "admin")]

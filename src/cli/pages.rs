@@ -104,7 +104,7 @@ pub fn read(mut say: impl FnMut(&[&str]) -> String) -> Vec<Help> {
 /// Those of this program.
 fn own() -> Vec<Help> {
     read(|args| {
-        let args = std::iter::once(super::exit::NAME).chain(args.iter().copied());
+        let args = std::iter::once(super::usage::NAME).chain(args.iter().copied());
         match invocation_of(args.map(Into::into)) {
             Ok(Invocation::Print(text)) => text,
             _ => String::new(),

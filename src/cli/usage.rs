@@ -3,6 +3,9 @@
 use std::error::Error;
 use std::fmt;
 
+/// The name in usage and error messages.
+pub(super) const NAME: &str = "edge-syncer";
+
 /// A wrong command line. Print it with the hint and exit with 2.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageError {

@@ -28,8 +28,7 @@ use crate::engine::{self, Clusters};
 use crate::model::dry_run::{HeldDelete, Remaining};
 use crate::side::Side;
 use crate::survey::{View, survey};
-use crate::sync::job::Change;
-use crate::sync::job::Job;
+use crate::sync::job::{Change, Job};
 use crate::{sides, syncer};
 
 /// What waits or fails has so long to come to something else.

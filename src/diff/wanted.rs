@@ -55,10 +55,8 @@ impl Wanted {
         {
             return true;
         }
-        let is_called = |Address { resource, name }: &Address, [kind, namespace, of]: &[String; 3]| {
-            resource.kind.eq_ignore_ascii_case(kind) && [name.namespace(), &*name.name] == [&**namespace, &**of]
-        };
-        let is_it = |wanted| is_called(at_edge, wanted) || is_called(others, wanted);
+        let is_so = |of: &Address, wanted| is_called(&of.resource.kind, &of.name, wanted);
+        let is_it = |wanted| is_so(at_edge, wanted) || is_so(others, wanted);
         let is_selected = |plan: &TypePlan| {
             plan.at_edge == at_edge.resource && plan.selector.selects(&at_edge.name) != Selection::None
         };
@@ -76,9 +74,7 @@ impl Wanted {
 
     /// True if that is what an object is called, at the side where it would be changed or at the other one.
     fn is_called(&self, (would, kind, name): (&Would, &str, &ObjectName), wanted: &[String; 3]) -> bool {
-        let is_so = |kind: &str, name: &ObjectName| {
-            kind.eq_ignore_ascii_case(&wanted[0]) && [name.namespace(), &*name.name] == [&*wanted[1], &*wanted[2]]
-        };
+        let is_so = |kind: &str, name: &ObjectName| is_called(kind, name, wanted);
         let is_so_elsewhere = |plan: &TypePlan| {
             let (kind, other) = match would.side {
                 Side::Hub => (&plan.at_edge.kind, plan.naming.at_edge(name)),
@@ -115,6 +111,11 @@ impl Wanted {
             at_edge.is_some_and(|name| plan.selector.selects(&name) != Selection::None)
         })
     }
+}
+
+/// True for an object of this kind and name, if that is what it was asked for by.
+fn is_called(kind: &str, name: &ObjectName, [of_kind, namespace, of_name]: &[String; 3]) -> bool {
+    kind.eq_ignore_ascii_case(of_kind) && [name.namespace(), &*name.name] == [&**namespace, &**of_name]
 }
 
 /// Kind, namespace and name.

@@ -95,11 +95,13 @@ impl Model {
             return;
         }
         let held = self.guard.held_of(&state.plan);
+        let has_cascades = self.guard.holds_cascades();
         let are_namespaces = state.plan.at_edge.stands_for("", "namespaces");
         for (name, link) in state.inventory.all() {
-            let may_be_held = link.wanted == 0 && self.guard.holds_cascades();
-            let key = may_be_held.then(|| Key::new(type_id, Task::Object, name.clone()));
-            let is_held = link.waits_for_hold(held) || key.is_some_and(|key| self.guard.why_cascade(&key).is_some());
+            let is_held = link.waits_for_hold(held)
+                || has_cascades
+                    && link.wanted == 0
+                    && self.guard.holds_cascade(&Key::new(type_id, Task::Object, name.clone()));
             if link.wanted == 0 && !is_held {
                 continue;
             }

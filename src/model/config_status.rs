@@ -55,15 +55,20 @@ impl ConfigStatuses {
         self.known.remove(config);
     }
 
-    /// The hub has reported a config. True if somebody else has written what this sync target says of it.
+    /// The hub has reported a config. True once, if somebody else keeps writing what this sync target says of it, so that
+    /// that is to be said.
     pub(super) fn config_seen(
         &mut self,
         (kind, meta): (ConfigKind, &Meta),
         object: &[u8],
         uid: &str,
         now: Instant,
+        chance: impl FnOnce() -> f64,
     ) -> bool {
-        let known = self.known.entry((kind, meta.name.clone())).or_default();
+        let of = (kind, meta.name.clone());
+        // What is being written may be reported before its answer comes.
+        let is_being_written = self.writing.contains_key(&of);
+        let known = self.known.entry(of).or_default();
         let version = meta.version_number();
         let (generation, is) = Status::of_config(object);
         (known.generation, known.bytes) = (generation, object.len());
@@ -72,20 +77,11 @@ impl ConfigStatuses {
         if is_older {
             return false;
         }
-        // What is being written may be reported before its answer comes.
-        let is_being_written = self.writing.contains_key(&(kind, meta.name.clone()));
-        let is_ours = known.is.only_of(uid).without_tries().edges == is.only_of(uid).without_tries().edges;
         let is_news = known.pace.written.is_some() && version > known.version;
-        let is_overwritten = is_news && !is_being_written && !is_ours;
+        let of_us = |status: &Status| status.only_of(uid).without_tries().edges;
+        let is_overwritten = is_news && !is_being_written && of_us(&known.is) != of_us(&is);
         (known.is, known.version) = (is, version);
-        is_overwritten
-    }
-
-    /// Somebody else has written what this sync target says of a config: it waits with increasing back-off. True once, when
-    /// that is to be said.
-    pub(super) fn is_overwritten(&mut self, of: &ConfigName, now: Instant, chance: f64) -> bool {
-        let known = self.known.get_mut(of);
-        known.is_some_and(|known| known.pace.is_overwritten(now, chance))
+        is_overwritten && known.pace.is_overwritten(now, chance())
     }
 
     /// What differs from what the hub has, to be applied as this sync target; and when that is to be checked again, if
@@ -263,8 +259,8 @@ mod tests {
             ..Meta::default()
         };
         let object = json!({"metadata": {"name": name, "generation": 1}, "status": status}).to_string();
-        statuses.config_seen((ConfigKind::SyncerConfig, &meta), object.as_bytes(), UID, now)
-            && statuses.is_overwritten(&config(name), now, 0.5)
+        let half = || 0.5;
+        statuses.config_seen((ConfigKind::SyncerConfig, &meta), object.as_bytes(), UID, now, half)
     }
 
     // Two syncers with one UID wrote each second, for ever, and nothing said so.

@@ -226,13 +226,8 @@ impl Model {
         self.heartbeat.config_seen(kind, &meta);
         if self.settings.heartbeat.is_some() {
             let uid = &self.settings.policy.sync_target.uid;
-            let is_overwritten = self.statuses.config_seen((kind, &meta), bytes, uid, self.now);
-            let is_said = is_overwritten && {
-                let chance = self.chance.f64();
-                self.statuses
-                    .is_overwritten(&(kind, meta.name.clone()), self.now, chance)
-            };
-            if is_said {
+            let chance = || self.chance.f64();
+            if self.statuses.config_seen((kind, &meta), bytes, uid, self.now, chance) {
                 log_line!(
                     Warn,
                     StatusOfAnother,

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use kube_lite::read::read_metadata;
-use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType};
+use kube_lite::{Cluster, Content, Error, NOWHERE, ObjectName, ResourceType};
 use serde_json::{Value, json};
 
 use super::conflicting;
@@ -26,9 +26,6 @@ use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Desired, Marks};
 use crate::sync::ownership::{Copy, CopyState, Marked};
 
-/// A resource version that no object has (that of the first write to an empty storage is 2), so that an apply creates the
-/// object or is refused as a conflict.
-const NOWHERE: &str = "1";
 /// How often a copy that changes in between is read again before it is put off.
 const READS: u32 = 5;
 

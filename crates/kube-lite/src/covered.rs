@@ -12,6 +12,8 @@ use bytes::Bytes;
 use http::{Method, Request};
 use serde_json::Value;
 
+use crate::resource::NOWHERE;
+
 /// Bytes in a row that are hidden wherever they are, since words may hold a part of a value.
 const WINDOW: usize = 8;
 /// Of a shorter value nothing is hidden: it would be found in any sentence.
@@ -22,9 +24,6 @@ const MASK: &str = "***";
 const FIELDS: [&str; 2] = ["data", "stringData"];
 /// kubectl keeps the whole object in it.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-
-/// An apply that is to create its object names a version that no object has.
-const NOWHERE: &str = r#""resourceVersion":"1""#;
 
 /// How those who admit objects begin what they say: a webhook, and a policy.
 const DENIED: [&str; 2] = ["denied the request: ", "denied request: "];
@@ -55,8 +54,9 @@ impl Secret {
             return None;
         }
         let body = request.body().clone();
+        let nowhere = format!("\"resourceVersion\":\"{NOWHERE}\"");
         let is_at = |version: &[u8]| body.windows(version.len()).any(|part| part == version);
-        let is_new = request.method() == Method::POST || is_at(NOWHERE.as_bytes());
+        let is_new = request.method() == Method::POST || is_at(nowhere.as_bytes());
         Some(if is_new { Self::New(body) } else { Self::Changed(body) })
     }
 

@@ -226,6 +226,10 @@ fn push(path: &mut String, segment: &str) {
     encode(path, segment);
 }
 
+/// A resource version that no object has (that of the first write to an empty storage is 2), so that an apply creates the
+/// object or is refused as a conflict.
+pub const NOWHERE: &str = "1";
+
 /// Percent-encodes everything but RFC 3986 unreserved characters and `:` (common in RBAC names, legal in a path).
 pub fn encode(out: &mut String, text: &str) {
     for byte in text.bytes() {

@@ -7,7 +7,7 @@ use argh_complete::fish::Fish;
 use argh_complete::zsh::Zsh;
 
 use super::{Entry, Help, Shell};
-use crate::cli::exit::NAME;
+use crate::cli::usage::NAME;
 
 /// What a shell reads of the program with this help. Each offers files for the value of a flag.
 pub(super) fn of(all: &[Help], shell: Shell) -> String {

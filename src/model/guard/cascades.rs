@@ -37,6 +37,11 @@ struct CascadeHold {
 pub(super) struct CascadeHolds(BTreeMap<Key, CascadeHold>);
 
 impl CascadeHolds {
+    fn of(&self, key: &Key) -> Option<&Hold> {
+        let known = self.0.get(key).filter(|known| !known.is_confirmed);
+        known.map(|known| &known.hold)
+    }
+
     pub(super) fn all(&self) -> impl Iterator<Item = (Direction, &Hold, usize)> {
         let held = self.0.values().filter(|known| !known.is_confirmed);
         held.map(|known| (known.direction, &known.hold, 1))
@@ -62,8 +67,12 @@ impl super::Guard {
 
     /// Why the delete of a copy is held that would delete others too.
     pub(in crate::model) fn why_cascade(&self, key: &Key) -> Option<String> {
-        let known = self.cascades.0.get(key).filter(|known| !known.is_confirmed);
-        known.map(|known| known.hold.reason.to_string())
+        self.cascades.of(key).map(|hold| hold.reason.to_string())
+    }
+
+    /// True if the delete of a copy is held for that.
+    pub(in crate::model) fn holds_cascade(&self, key: &Key) -> bool {
+        self.cascades.of(key).is_some()
     }
 }
 

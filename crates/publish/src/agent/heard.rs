@@ -231,13 +231,6 @@ impl Agent {
         self.primary_is_over(primary);
     }
 
-    pub(super) fn primary_is_over(&mut self, primary: &Primary) {
-        self.objects.is_gone(primary);
-        self.uses.are_over(primary);
-        self.forget(|key| matches!(key, Key::Object(other) if other == primary));
-        self.report.is_over(&Subject::Object(primary.clone()), self.now);
-    }
-
     fn of_copies(&mut self, route: u32, event: SourceEvent) {
         match event {
             SourceEvent::Begin(_) => self.objects.copies_begin(route),

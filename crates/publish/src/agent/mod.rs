@@ -302,9 +302,16 @@ impl Agent {
         if let Key::Object(primary) = key
             && !self.objects.has(primary)
         {
-            self.forget(|other| other == key);
-            self.report.is_over(&Subject::Object(primary.clone()), self.now);
+            self.primary_is_over(primary);
         }
+    }
+
+    /// A primary is there no longer.
+    fn primary_is_over(&mut self, primary: &Primary) {
+        self.objects.is_gone(primary);
+        self.uses.are_over(primary);
+        self.forget(|key| matches!(key, Key::Object(other) if other == primary));
+        self.report.is_over(&Subject::Object(primary.clone()), self.now);
     }
 
     /// An Event about a PublishedResource.

@@ -12,6 +12,7 @@ use crate::lifecycle::{self, Propagation};
 use crate::sides::Side;
 use crate::trouble::Stop;
 
+const DELETING: &str = "deleting the copy";
 /// How long a copy may have been there that goes with an object which has gone without waiting for it.
 const YOUNG: Duration = Duration::from_secs(300);
 
@@ -35,26 +36,27 @@ impl Pass<'_> {
         if self.has_related().await? && !self.clean_up(&object, &copy).await? {
             return Ok(Settled::Later);
         }
-        let at = name_of(&copy);
-        let deleted = delete(self.service, self.route.local(), &at, &copy, Propagation::of(&object)).await;
-        deleted.map_err(|error| Stop::of(Side::Service, "deleting the copy", format!("{at:?}"), error))?;
+        self.end_copy(&object, &copy).await?;
         States::of(self).delete().await?;
         Ok(Settled::Gone)
     }
 
     /// The copy goes. Its own finalizers are respected: its end is news.
     pub(super) async fn delete_copy(&self, object: &Value, copy: &Value) -> Result<Settled, Stop> {
-        let name = name_of(copy);
-        let deleted = delete(self.service, self.route.local(), &name, copy, Propagation::of(object)).await;
-        let stop = |error| Stop::of(Side::Service, "deleting the copy", format!("{name:?}"), error);
-        deleted.map_err(stop)?;
+        self.end_copy(object, copy).await?;
         self.record(
             object,
             "ObjectCleanup",
             "Object deletion has been started and is in progress.",
         );
         // It may be gone already.
-        Err(Stop::again("deleting the copy"))
+        Err(Stop::again(DELETING))
+    }
+
+    async fn end_copy(&self, object: &Value, copy: &Value) -> Result<(), Stop> {
+        let name = name_of(copy);
+        let deleted = delete(self.service, self.route.local(), &name, copy, Propagation::of(object)).await;
+        deleted.map_err(|error| Stop::of(Side::Service, DELETING, format!("{name:?}"), error))
     }
 
     /// The finalizer goes, as long as the object is as it was read.
