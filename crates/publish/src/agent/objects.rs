@@ -139,12 +139,13 @@ impl Objects {
         known.is_due = true;
     }
 
-    /// A primary is there no longer. True if it has a copy, or a pass may be making one: it has another turn, which finds
-    /// out what becomes of that.
+    /// A primary is there no longer. True if it is shown nowhere else and has a copy, or a pass may be making one: it has
+    /// another turn, which finds out what becomes of that.
     pub(super) fn is_lost(&mut self, primary: &Primary) -> bool {
         let Some(known) = self.known(primary) else { return false };
         let has_copy = known.copy.is_some() || known.is_taken;
-        if let Some(shown) = known.primary.as_mut().filter(|_| has_copy) {
+        let shown = known.primary.as_mut().filter(|shown| shown.shard == primary.shard());
+        if let Some(shown) = shown.filter(|_| has_copy) {
             shown.end = End::Lost;
             (known.is_due, known.is_forced) = (true, true);
             return true;

@@ -143,6 +143,9 @@ fn what_a_list_does_not_name_is_gone_at_that_shard_alone() {
     assert_eq!(objects.is_complete(1, Side::Shard(0)), []);
     // One that moves to another shard is not gone when the first one says so.
     objects.is_there(&primary("here", 1), seen(0));
+    objects.copy_is_there(1, &here.name, copy(3), 0);
+    assert!(!objects.is_lost(&here));
+    assert!(!objects.was_lost(&primary("here", 1)));
     objects.is_gone(&here);
     assert!(objects.has(&primary("here", 1)));
     assert_eq!(objects.len(), 2);
