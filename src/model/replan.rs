@@ -261,6 +261,9 @@ impl Model {
                 return;
             }
             if state.plan.at_hub == planned.at_hub && state.plan.at_edge == planned.at_edge {
+                if state.plan.not_stored.is_none() {
+                    note_what_is_not_stored(&planned);
+                }
                 self.change_plan(type_id, planned, added);
                 return;
             }
@@ -277,18 +280,7 @@ impl Model {
                 edge = planned.at_edge.version
             );
         }
-        if let Some(place) = &planned.not_stored {
-            log_line!(
-                Info,
-                NotStoredVersion,
-                "objects are stored at another version; what the configured one lacks is not synced",
-                side = planned.direction.origin().word(),
-                resource = planned.at_origin().qualified(),
-                version = planned.at_origin().version,
-                config = place.config,
-                field = format_args!("spec.{}", place.field)
-            );
-        }
+        note_what_is_not_stored(&planned);
         let type_id = self.next_type;
         self.next_type += 1;
         let filter = Rc::clone(&self.settings.filter);
@@ -471,5 +463,21 @@ pub(super) fn synced_type(plan: &TypePlan) -> SyncedType {
         version: copies.version.clone(),
         resource: copies.resource.clone(),
         of: Some(of).filter(|_| origins.qualified() != copies.qualified()),
+    }
+}
+
+/// Says that the objects of a type are stored at another version than the one that is synced.
+fn note_what_is_not_stored(planned: &TypePlan) {
+    if let Some(place) = &planned.not_stored {
+        log_line!(
+            Info,
+            NotStoredVersion,
+            "objects are stored at another version; what the configured one lacks is not synced",
+            side = planned.direction.origin().word(),
+            resource = planned.at_origin().qualified(),
+            version = planned.at_origin().version,
+            config = place.config,
+            field = format_args!("spec.{}", place.field)
+        );
     }
 }

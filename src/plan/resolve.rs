@@ -352,10 +352,8 @@ impl<'a> Resolver<'a> {
                 Direction::Down => selectors.get(&pair.edge).unwrap_or(&nothing),
                 Direction::Up => &nothing,
             };
-            let not_stored = draft
-                .places
-                .first()
-                .filter(|_| self.is_stored_elsewhere(pair.direction, &draft));
+            let place = draft.places.first().copied();
+            let not_stored = place.filter(|_| self.is_stored_elsewhere(pair.direction, &draft));
             let planned = TypePlan {
                 direction: pair.direction,
                 at_hub: hub.resource.clone(),
@@ -366,7 +364,7 @@ impl<'a> Resolver<'a> {
                 configs: draft.of_configs.of(&draft.places),
                 selected: !draft.places.is_empty(),
                 gone_at_origin: draft.gone_at_origin,
-                not_stored: not_stored.map(|&place| place.clone()),
+                not_stored: not_stored.cloned(),
                 status: status_path(hub, edge),
             };
             self.plan.types.insert(pair, planned);
@@ -375,14 +373,17 @@ impl<'a> Resolver<'a> {
     }
 
     /// True if the origins of a type are stored at another version than the one that is read. Where their side serves no
-    /// other one, what it says of that means something else, as in kcp.
-    fn is_stored_elsewhere(&self, direction: Direction, draft: &Draft<'a>) -> bool {
-        let served = match direction {
-            Direction::Down => self.hub.discovery,
-            Direction::Up => self.edge.discovery,
-        };
-        let versions = served.versions(&draft.origin.resource.group);
-        is_stored_elsewhere(&draft.origin) && versions.is_some_and(|versions| versions.len() > 1)
+    /// other one, what it says of that means something else, as in kcp: its groups are asked for to know that.
+    fn is_stored_elsewhere(&mut self, direction: Direction, draft: &Draft<'a>) -> bool {
+        if !is_stored_elsewhere(&draft.origin) {
+            return false;
+        }
+        let side = direction.origin();
+        let versions = self.at(side).discovery.versions(&draft.origin.resource.group);
+        if versions.is_none() {
+            self.plan.unknown.groups.insert(side);
+        }
+        versions.is_some_and(|versions| versions.len() > 1)
     }
 
     /// True if a type can be synced. Notes why not.

@@ -36,6 +36,8 @@ const THREE_ROUNDS: Duration = Duration::from_secs(6);
 
 /// Namespaces that upsync may have at the hub.
 const HUB_NAMESPACES: usize = 5;
+/// Requests for Events at once: one at each side.
+const EVENTS: usize = 2;
 
 /// Requests in a run. One that has more is in a loop.
 const MOST_REQUESTS: u64 = 60_000;
@@ -308,14 +310,15 @@ impl Ledger {
         let of = |errand| self.in_flight.get(&(process, errand)).copied().unwrap_or_default();
         let workers = self.workers + self.readers;
         // A worker may ask who a side is, beside the three questions of the engine; and there are as many namespaces at
-        // the hub for upsync to make and to clear away as have names.
+        // the hub for upsync to make and to clear away as have names. Events are written by no worker: at each side one
+        // after another, with a look at what each is about.
         let (objects, asked) = (of(Errand::Object), of(Errand::Identity));
         let namespaces = of(Errand::HubNamespace);
         let too_many = match errand {
             // Whoever polls reads what has changed too, of each kind of configs by itself.
             Errand::Heartbeat => of(errand) > if self.readers > 0 { 3 } else { 2 },
             Errand::Record | Errand::Lease => of(errand) > 2,
-            Errand::Object | Errand::Identity => objects + asked.saturating_sub(3) > workers,
+            Errand::Object | Errand::Identity => objects + asked.saturating_sub(3) > workers + EVENTS,
             Errand::HubNamespace => namespaces > workers + HUB_NAMESPACES,
         };
         if too_many {

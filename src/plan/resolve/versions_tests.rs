@@ -307,6 +307,12 @@ fn a_version_that_is_not_the_stored_one_is_noted_with_the_place_that_names_it() 
     let spec = serde_json::json!({"namespaceScope": {"namespaces": ["shop"], "resources": resource}});
     let found = resolve(&super::super::tests::wanted(&spec), &hub, &hub);
     assert!(found.types.values().all(|planned| planned.not_stored.is_none()));
+    // While the versions of the group are not known, it is not said, and they are asked for.
+    let mut unasked = other;
+    unasked.groups = None;
+    let found = resolve(&wanted(&[("a", "v1")], &[]), &unasked, &plain);
+    assert!(found.types.values().all(|planned| planned.not_stored.is_none()));
+    assert!(found.unknown.groups.contains(&Side::Hub));
     // Where there is no other version, what kcp says means something else.
     let mut hub = with(&[GAUGES]);
     stored_elsewhere("g.io", &mut hub);
