@@ -309,6 +309,17 @@ pub(super) fn identify(config: Option<&Value>, accounts: &[Value], wanted: &Want
     })
 }
 
+/// Why a UID cannot be used, if another sync target is registered with it: what the two syncers write has one mark then.
+pub(super) fn is_taken(others: &[Value], uid: &str) -> Option<String> {
+    let mut others = others.iter();
+    let other = others.find(|account| account["metadata"]["annotations"][api::SYNC_TARGET_UID] == uid)?;
+    let other = sync_target_of(other)?;
+    Some(format!(
+        "the UID {uid} is that of {other}, and two syncers with one UID take each other's copies for their own: leave --uid \
+         out, or if this is that edge with another name, remove it first with edge-syncer gen {other} --unregister"
+    ))
+}
+
 /// The namespace of the syncer at the edge for which this service account was made last, by a manifest.
 pub(super) fn namespace_at_edge(account: &Value) -> &str {
     let meta = &account["metadata"];

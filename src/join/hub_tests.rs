@@ -215,3 +215,14 @@ fn what_is_registered_with_another_uid_is_not_removed() {
         assert!(why.is_none_or(|why| why.starts_with("site is registered with the UID u-1, not u-2")));
     }
 }
+
+// Issue 46: a second name got the UID of an edge that is registered.
+#[test]
+fn the_uid_of_another_edge_is_not_used() {
+    let [account, ..] = owned(&identity(), &owner(), Rbac::Wide, &json!([]));
+    let accounts = [account.body];
+    assert_eq!(is_taken(&accounts, "u-2"), None);
+    assert_eq!(is_taken(&[], "u-1"), None);
+    let why = is_taken(&accounts, "u-1").expect("it is taken");
+    assert!(why.starts_with("the UID u-1 is that of site, "), "{why}");
+}

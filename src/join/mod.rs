@@ -254,7 +254,7 @@ async fn register(
     settings: &Settings,
 ) -> Result<(Identity, Rbac, Option<Scope>), JoinError> {
     let identity = work.identify(wanted, found, settings.now)?;
-    if let Some(note) = notes::about_others(&found.others) {
+    if let Some(note) = notes::about_others(found.others.iter().filter_map(hub::sync_target_of)) {
         (work.say)(&note);
     }
     let rbac = rights::choose(work, found, &identity, settings.rbac).await?;

@@ -1,5 +1,7 @@
 //! What people have to know about what they have chosen, before they apply what is written. Without I/O.
 
+use std::collections::BTreeSet;
+
 use http::Uri;
 use kube_lite::is_of_every_cluster;
 
@@ -15,13 +17,15 @@ pub(super) fn about_namespace(namespace: &str) -> Option<String> {
     })
 }
 
+/// As many other edges are named.
+const OTHERS: usize = 3;
+
 /// About other edges that are registered at the same hub.
-pub(super) fn about_others(others: &[String]) -> Option<String> {
-    let (first, more) = others.split_first()?;
-    let names = more
-        .iter()
-        .fold(first.clone(), |names, name| format!("{names}, {name}"));
-    Some(format!(
+pub(super) fn about_others(others: impl Iterator<Item = String>) -> Option<String> {
+    let others: BTreeSet<String> = others.collect();
+    let first: Vec<String> = others.into_iter().take(OTHERS).collect();
+    let names = first.join(", ");
+    (!first.is_empty()).then(|| format!(
         "warning: at this hub there are other edges, such as {names}: each config selects for all of them, its heartbeat is that \
          of whichever edge wrote last, an object has the status of one edge, and each edge may read what is meant for the \
          others; give each edge a workspace or an API server of its own"
@@ -83,10 +87,11 @@ mod tests {
 
     #[test]
     fn other_edges_at_the_hub_are_named() {
-        assert_eq!(about_others(&[]), None);
-        let note = about_others(&["site-1".to_owned(), "site-2".to_owned()]).expect("there are two");
+        assert_eq!(about_others(std::iter::empty()), None);
+        let names = [3, 1, 2, 2, 4].map(|number| format!("site-{number}"));
+        let note = about_others(names.into_iter()).expect("there are some");
         assert!(
-            note.starts_with("warning: ") && note.contains("such as site-1, site-2: "),
+            note.starts_with("warning: ") && note.contains("such as site-1, site-2, site-3: "),
             "{note}"
         );
     }

@@ -62,12 +62,9 @@ pub(super) struct Found {
     pub(super) accounts: Vec<Value>,
     /// The objects that stand for the edge: one, unless its UID was another.
     pub(super) edges: Vec<Value>,
-    /// Names of other sync targets that are registered there, the first few.
-    pub(super) others: Vec<String>,
+    /// The service accounts of other sync targets that are registered there.
+    pub(super) others: Vec<Value>,
 }
-
-/// As many other sync targets are named.
-const OTHERS: usize = 3;
 
 impl<'a> Work<'a> {
     /// Nothing is done yet.
@@ -160,10 +157,7 @@ impl<'a> Work<'a> {
         let config = config.map_err(|error| self.failed(&format!("cannot read {path}"), &error))?;
         let accounts = "/api/v1/serviceaccounts";
         let key = api::SYNC_TARGET_NAME;
-        let of_others = format!("{key},{key}%21%3D{name}&limit={OTHERS}");
-        let others = self.labelled(accounts, &of_others).await?;
-        let mut others: Vec<String> = others.iter().filter_map(hub::sync_target_of).collect();
-        others.dedup();
+        let others = self.labelled(accounts, &format!("{key},{key}%21%3D{name}")).await?;
         let edges = if api.has_edges {
             self.edges_of(name, patience).await?
         } else {
@@ -209,6 +203,9 @@ impl<'a> Work<'a> {
         let what = || format!("cannot register {}", wanted.name);
         let known = hub::identify(ours(found, wanted.name), &found.accounts, wanted);
         let mut known = known.map_err(|why| self.error(&what(), &why))?;
+        if let Some(why) = known.uid.as_deref().and_then(|uid| hub::is_taken(&found.others, uid)) {
+            return Err(self.error(&what(), &why));
+        }
         let uid = known.uid.take().unwrap_or_else(|| {
             (self.say)(&format!(
                 "note: {} is new here and gets a new UID; for an edge that was registered before, give its former UID with --uid",

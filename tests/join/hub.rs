@@ -222,7 +222,8 @@ async fn a_new_token_needs_nothing_but_the_name() {
     let (hub, name, kubeconfig) = (pair.hub.objects(), new_name(), pair.hub.kubeconfig());
     let unknown = generate(&kubeconfig, &[&name, "--rotate", "-o", "-"]).await;
     unknown.refused(1, "it is not registered: run the command without --rotate");
-    let first = manifest(&kubeconfig, &name, &["-n", "own", "--uid=the-uid"]).await;
+    let uid = format!("--uid={name}-uid");
+    let first = manifest(&kubeconfig, &name, &["-n", "own", &uid]).await;
     let mark = pair.hub.audit_mark();
     // As the syncer's log names the command.
     let dry = generate(&kubeconfig, &[&name, "--rotate", "--dry-run"]).await.done();

@@ -30,7 +30,9 @@ async fn prints_what_kustomize_makes_of_each_overlay() {
         ("metered", &["--rbac=wide", "--metered"]),
     ] {
         let target = new_name();
-        let flags = [flags, &["--uid=the-uid", "-n", "own"]].concat();
+        let uid = format!("{target}-uid");
+        let with_uid = format!("--uid={uid}");
+        let flags = [flags, &[&with_uid, "-n", "own"]].concat();
         let found = manifest(&pair.hub.kubeconfig(), &target, &flags).await;
         let (kubeconfig, id) = (kubeconfig_in(&found), id_in(&found));
         let cluster = &kubeconfig["clusters"][0]["cluster"];
@@ -40,7 +42,7 @@ async fn prints_what_kustomize_makes_of_each_overlay() {
             &[
                 ("syncer_id", &id),
                 ("sync_target_name", &target),
-                ("sync_target_uid", "the-uid"),
+                ("sync_target_uid", &uid),
                 ("downstream_namespace", "own"),
                 ("upstream_namespace", "default"),
                 ("server_url", pair.hub.url()),

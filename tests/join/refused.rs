@@ -116,16 +116,18 @@ async fn what_is_somebody_elses_is_not_touched() {
     let label = json!({"metadata": {"labels": {"edge.kubestellar.io/sync-target-name": name}}});
     hub.merge_patch("edge.kubestellar.io/v2alpha1", "edgesyncconfigs", "", &name, &label)
         .await;
-    let id = id_in(&manifest(&kubeconfig, &name, &["--uid=the-uid"]).await);
+    let (uid, uid_of_other) = (format!("--uid={name}-uid"), format!("--uid={name}-other"));
+    let id = id_in(&manifest(&kubeconfig, &name, &[&uid]).await);
 
     // A role of the name that the id will be.
     let other = new_name();
     let role = registered(&hub, &name, &id).await[2].clone().expect("it was created");
-    let id_of_other = id.replace(&name, &other);
+    let id_of_other = id_in(&manifest(&kubeconfig, &other, &[&uid_of_other]).await);
+    generate(&kubeconfig, &[&other, "--unregister"]).await.done();
     let role = hub
         .create(&json!({"apiVersion": role["apiVersion"], "kind": "ClusterRole", "metadata": {"name": id_of_other}, "rules": []}))
         .await;
-    let refused = generate(&kubeconfig, &[&other, IMAGE, "-o", "-", "--uid=the-uid"]).await;
+    let refused = generate(&kubeconfig, &[&other, IMAGE, "-o", "-", &uid_of_other]).await;
     refused.refused(
         1,
         &format!("hub: cannot use ClusterRole//{id_of_other}: it is there already"),
@@ -143,16 +145,23 @@ async fn what_is_somebody_elses_is_not_touched() {
             .is_some()
     );
 
-    for (flag, words) in [
-        ("--uid=another", "is registered with the UID the-uid, not another"),
+    for (name, flag, words) in [
         (
-            "--kcp-namespace=kube-system",
-            "is registered in namespace default, not kube-system",
+            &name,
+            "--uid=another",
+            format!("is registered with the UID {name}-uid, not another"),
         ),
+        (
+            &name,
+            "--kcp-namespace=kube-system",
+            "is registered in namespace default, not kube-system".to_owned(),
+        ),
+        // That of another edge.
+        (&other, &uid, format!("the UID {name}-uid is that of {name}, ")),
     ] {
         generate(&kubeconfig, &[&name, IMAGE, "-o", "-", flag])
             .await
-            .refused(1, words);
+            .refused(1, &words);
     }
 }
 

@@ -18,7 +18,8 @@ async fn a_service_gets_its_unit_its_settings_and_a_kubeconfig() {
     let path = folder.path().join("etc");
     let (name, kubeconfig) = (new_name(), pair.hub.kubeconfig());
     let at = path.display().to_string();
-    generate(&kubeconfig, &[&name, "--format=systemd", "-o", &at, "--uid=the-uid"])
+    let uid = format!("--uid={name}-uid");
+    generate(&kubeconfig, &[&name, "--format=systemd", "-o", &at, &uid])
         .await
         .done();
     let read = |name: &str| fs::read_to_string(path.join(name)).expect("it was written");
@@ -33,7 +34,7 @@ async fn a_service_gets_its_unit_its_settings_and_a_kubeconfig() {
     assert_eq!(
         read("edge-syncer.env"),
         format!(
-            "SYNC_TARGET_NAME={name}\nSYNC_TARGET_UID=the-uid\nNAMESPACE=kube-system\n\
+            "SYNC_TARGET_NAME={name}\nSYNC_TARGET_UID={name}-uid\nNAMESPACE=kube-system\n\
              EDGE_SYNCER_FLAGS=\"--listen-address=localhost:8080\"\n"
         )
     );
@@ -43,7 +44,8 @@ async fn a_service_gets_its_unit_its_settings_and_a_kubeconfig() {
     }
     assert_eq!(mode("hub.kubeconfig"), 0o600);
     let of_hub = path.join("hub.kubeconfig");
-    let mut syncer = Syncer::start(&of_hub, &pair.edge.kubeconfig(), &["--sync-target-uid=the-uid"]);
+    let uid = format!("--sync-target-uid={name}-uid");
+    let mut syncer = Syncer::start(&of_hub, &pair.edge.kubeconfig(), &[&uid]);
     syncer.wait_for_log("the server of a side", SOON).await;
     let hub = pair.hub.objects();
     crate::support::eventually("the heartbeat arrives with that kubeconfig", SOON, async || {
