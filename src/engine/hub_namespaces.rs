@@ -89,7 +89,7 @@ async fn inspect(hub: &Rc<Cluster>, namespace: &str, we: &SyncTarget) -> Result<
     Ok(NamespaceEnd::Empty(Precondition {
         uid: meta.uid,
         resource_version: meta.resource_version,
-        at_once: false,
+        ..Precondition::default()
     }))
 }
 

@@ -416,5 +416,8 @@ pub(super) fn precondition(job: &Job, meta: &Meta) -> Precondition {
         uid: meta.uid.clone(),
         resource_version: meta.resource_version.clone(),
         at_once: job.runs_nowhere(),
+        of_secret: [&job.origin, &job.copy_at]
+            .iter()
+            .any(|at| at.resource.is("", "secrets")),
     }
 }

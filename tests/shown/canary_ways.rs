@@ -86,7 +86,7 @@ async fn no_secret_that_becomes_another_kind_is_shown() {
     }
     quoting_webhook(edge, shop, "it quotes:").await;
     let (mut refs, mut conversions) = (Vec::new(), Vec::new());
-    for (name, copy) in [("good", "good-map"), ("bad", "denied-map")] {
+    for (name, copy) in [("good", "good-map"), ("bad", "denied-map"), ("old", "kept-map")] {
         hub.create(&planted(shop, name)).await;
         refs.push(json!({"version": "v1", "kind": "Secret", "namespace": shop, "name": name}));
         let [upstream, downstream] = [("Secret", name), ("ConfigMap", copy)]
@@ -99,6 +99,14 @@ async fn no_secret_that_becomes_another_kind_is_shown() {
     quotes(&syncer, &format!("ConfigMap/{shop}/denied-map")).await;
     change(edge, "configmaps", shop, "good-map").await;
     syncer.wait_for_log("CopyDrifted", SOON).await;
+    arrives(edge, "v1", "configmaps", shop, "kept-map").await;
+    hub.delete("v1", "secrets", shop, "old").await;
+    eventually("the refusal of the delete is logged", SOON, async || {
+        let log = syncer.log();
+        let is_it = |line: &&str| line.contains("denied the request: ***") && line.contains("/kept-map");
+        log.lines().find(is_it).map(|_| ()).ok_or("not yet")
+    })
+    .await;
     let objects = ["good", "bad"].map(|name| format!("Secret/{shop}/{name}"));
     is_silent_about(&stage, syncer, &objects).await;
 }

@@ -100,7 +100,7 @@ fn without_objects(words: &str) -> String {
 }
 
 /// The words as far as the server says them itself.
-fn without_denial(words: &str) -> String {
+pub(crate) fn without_denial(words: &str) -> String {
     let ends = DENIED.iter().filter_map(|begin| Some(words.find(begin)? + begin.len()));
     ends.min()
         .map_or_else(|| words.to_owned(), |end| words[..end].to_owned() + MASK)

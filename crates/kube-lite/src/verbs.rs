@@ -27,6 +27,7 @@ use self::writes::pointer;
 use self::yaml::for_yaml;
 use super::between::{Between, Through};
 use super::contact::{Contact, Probe};
+use super::covered::without_denial;
 use super::figures::Figures;
 use super::lanes::Traffic;
 use super::resource::{ObjectName, ResourceType, encode};
@@ -457,7 +458,13 @@ impl Cluster {
         if only_if.at_once {
             options["gracePeriodSeconds"] = 0.into();
         }
-        self.delete_with(resource, name, Bytes::from(options.to_string())).await
+        let answer = self.delete_with(resource, name, Bytes::from(options.to_string())).await;
+        answer.map_err(|mut error| {
+            if only_if.of_secret {
+                error.change_words(without_denial);
+            }
+            error
+        })
     }
 
     /// The same with these `DeleteOptions`.

@@ -384,7 +384,7 @@ async fn what_nobody_could_read_is_not_sent() {
     let only_if = Precondition {
         uid: "u".into(),
         resource_version: "1".into(),
-        at_once: false,
+        ..Precondition::default()
     };
     for result in [
         cluster.get_path(&"/x".repeat(40_000)).await,

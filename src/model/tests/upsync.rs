@@ -58,7 +58,7 @@ fn empty() -> NamespaceEnd {
     NamespaceEnd::Empty(Precondition {
         uid: "field".into(),
         resource_version: "5".into(),
-        at_once: false,
+        ..Precondition::default()
     })
 }
 

@@ -104,7 +104,7 @@ impl ListRequest {
 }
 
 /// How one object is deleted: what must still be true for that, otherwise the server answers 409.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Precondition {
     /// `metadata.uid` of the object that was read.
     pub uid: String,
@@ -112,4 +112,6 @@ pub struct Precondition {
     pub resource_version: String,
     /// There is nobody to wait for: a Pod would stay until its kubelet says that it has ended.
     pub at_once: bool,
+    /// It may hold values of a Secret, of whatever type it is itself: whoever refuses the delete is not quoted.
+    pub of_secret: bool,
 }

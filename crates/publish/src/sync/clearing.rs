@@ -51,7 +51,7 @@ async fn cleared(service: &Rc<Cluster>, agent: &str, name: &str) -> Result<Clear
     let only_if = Precondition {
         uid: text("uid"),
         resource_version: text("resourceVersion"),
-        at_once: false,
+        ..Precondition::default()
     };
     match service.delete(&namespaces, &at, &only_if).await {
         Err(error) if !error.proves_absent(name) => Err(error),
