@@ -82,9 +82,9 @@ fn names_the_refused_object(hub: &Server, edge: &str, object: &str) -> Result<()
     has(&described, &["Events:", "ApplyFailed"])
 }
 
-/// Which entry is misspelt.
+/// Which entry is misspelt, and how it is written.
 fn names_the_misspelt_entry(hub: &Server, edge: &str) -> Result<(), String> {
-    let words = ["spec.namespaceScope.resources[2]", "deploymnts"];
+    let words = ["spec.namespaceScope.resources[2]", "deploymnts", "did you mean deployments?"];
     for args in [
         ["get", "edges", edge, "-o=wide"],
         ["get", CONFIGS, "--no-headers", "-o=wide"],
