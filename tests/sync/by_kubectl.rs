@@ -84,7 +84,11 @@ fn names_the_refused_object(hub: &Server, edge: &str, object: &str) -> Result<()
 
 /// Which entry is misspelt, and how it is written.
 fn names_the_misspelt_entry(hub: &Server, edge: &str) -> Result<(), String> {
-    let words = ["spec.namespaceScope.resources[2]", "deploymnts", "did you mean deployments?"];
+    let words = [
+        "spec.namespaceScope.resources[2]",
+        "deploymnts",
+        "did you mean deployments?",
+    ];
     for args in [
         ["get", "edges", edge, "-o=wide"],
         ["get", CONFIGS, "--no-headers", "-o=wide"],

@@ -224,7 +224,8 @@ impl Kept {
                 continue;
             }
             if known.done > 0 && !self.budget.takes(FOR_NEW, now) {
-                known.due = now + APART;
+                // It counts once it happens again: nothing is written of what is long over.
+                (known.done, known.due) = (known.count, now + APART);
                 continue;
             }
             known.under_way = Some(known.count);
@@ -382,6 +383,25 @@ mod tests {
         assert!(kept.all.len() <= 100);
         kept.happens(key("the-hub", HubLost), "away".into(), "t", begin + MINUTE * 240);
         assert!(kept.all.contains_key(&key("the-hub", HubLost)));
+    }
+
+    // Issue 46: an idle hour had writes about what was over before it.
+    #[test]
+    fn a_series_that_finds_no_room_is_not_written_when_it_is_long_over() {
+        let begin = Instant::now();
+        let mut kept = Kept::default();
+        let mut happens = |names: std::ops::Range<u32>, minute: u32| {
+            let now = begin + MINUTE * minute;
+            for index in names {
+                kept.happens(key(&index.to_string(), DriftCorrected), "by kubectl".into(), "t", now);
+            }
+            write(&mut kept, now + SOON).len()
+        };
+        assert_eq!(happens(0..100, 0), 16);
+        assert_eq!(happens(0..16, 1), 0);
+        let later: usize = (2..59).map(|minute| happens(0..0, minute)).sum();
+        assert_eq!(later, 0, "all that was earned meanwhile is for what is new");
+        assert_eq!(happens(0..1, 59), 1, "it counts once it happens again");
     }
 
     #[test]
