@@ -20,7 +20,8 @@ use kube_lite::{Cluster, Content, Error};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::copy_place::{patch_managers, read_since};
+use super::copy_place::read_since;
+use super::dropped_versions::patch_managers;
 use super::job::Job;
 use super::meta::Meta;
 use super::object::{Address, Desired};

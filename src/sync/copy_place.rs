@@ -157,8 +157,8 @@ pub(super) async fn read_since(
     Ok(Some((copy, meta)))
 }
 
-/// Changes who owns what of a copy. Returns its metadata and the version that it then has; `None` if that is refused.
-pub(super) async fn patch_managers(
+/// Sends a patch of a copy. Returns its metadata and the version that it then has; `None` if that is refused.
+pub(super) async fn send_patch(
     copies: &Cluster,
     at: &Address,
     patch: String,

@@ -4,6 +4,9 @@
 //! names a version that the type no longer has: it cannot convert the object to that. A CRD that drops a version would stop all
 //! its copies. So after such an answer, entries at versions at which the side no longer serves the type are moved to the one at
 //! which it is synced. The next apply then removes what the origin has dropped meanwhile.
+//!
+//! A patch of `metadata.managedFields` that names such a version is taken, and the server forgets all managers of the object
+//! with it: what was ours would stay when the origin drops it. So none is sent ([`patch_managers`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +16,7 @@ use kube_lite::fields::with_fields;
 use kube_lite::{Cluster, Content, Error, ResourceType};
 use serde_json::json;
 
-use super::copy_place::patch_managers;
+use super::copy_place::send_patch;
 use super::field_set::FieldSet;
 use super::managed_fields::{Entries, Owner, field_set};
 use super::meta::Meta;
@@ -50,7 +53,27 @@ async fn move_managers(copies: &Cluster, at: &Address, version: Option<&str>) ->
     if version.is_some_and(|version| version != meta.resource_version) {
         return Ok(None);
     }
-    let entries = Entries::of(&copy)?;
+    let Some(patch) = without_gone(copies, resource, &copy).await? else {
+        return Ok(None);
+    };
+    let patched = send_patch(copies, at, patch).await?;
+    Ok(patched.map(|(_, version)| version))
+}
+
+/// Changes who owns what of a copy. Returns its metadata and the version that it then has; `None` if that is refused.
+pub(super) async fn patch_managers(
+    copies: &Cluster,
+    at: &Address,
+    patch: String,
+) -> Result<Option<(Bytes, String)>, Error> {
+    let moved = without_gone(copies, &at.resource, patch.as_bytes()).await?;
+    send_patch(copies, at, moved.unwrap_or(patch)).await
+}
+
+/// The patch that puts the entries in these metadata in their place, none of them at a version that is gone; `None` if there
+/// is none at such a version.
+async fn without_gone(copies: &Cluster, resource: &ResourceType, object: &[u8]) -> Result<Option<String>, Error> {
+    let entries = Entries::of(object)?;
     let mut gone = BTreeSet::new();
     for version in others(&entries, resource) {
         let served = discovery::discover(copies, &(resource.group.clone(), version.clone())).await?;
@@ -59,11 +82,7 @@ async fn move_managers(copies: &Cluster, at: &Address, version: Option<&str>) ->
             gone.insert(version);
         }
     }
-    let Some(patch) = moved(&entries, resource, &gone)? else {
-        return Ok(None);
-    };
-    let patched = patch_managers(copies, at, patch).await?;
-    Ok(patched.map(|(_, version)| version))
+    moved(&entries, resource, &gone)
 }
 
 /// The other versions of the type that entries name.

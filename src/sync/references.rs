@@ -7,7 +7,7 @@
 use kube_lite::{Cluster, Content, Error};
 use serde_json::{Value, json};
 
-use super::copy_place::{patch_managers, read_at};
+use super::copy_place::{read_at, send_patch};
 use super::field_set::FieldSet;
 use super::kinds::filled_in::references;
 use super::managed_fields::owned;
@@ -34,7 +34,7 @@ pub(super) async fn let_go(
     let Some(patch) = letting_go(references(&at.resource), &wanted, &copy, version) else {
         return Ok(None);
     };
-    let patched = patch_managers(copies, at, patch).await?;
+    let patched = send_patch(copies, at, patch).await?;
     Ok(patched.map(|(_, version)| version))
 }
 

@@ -39,7 +39,7 @@ pub(crate) async fn create_as(at: &Objects, manager: &str, object: &Value) {
 }
 
 /// The same type at version `v0` too, or at `v1` alone.
-fn with_versions(group: &str, both: bool) -> Value {
+pub(crate) fn with_versions(group: &str, both: bool) -> Value {
     let mut definition = crd(group, "servings", true);
     if both {
         let mut older = definition["spec"]["versions"][0].clone();
@@ -50,6 +50,32 @@ fn with_versions(group: &str, both: bool) -> Value {
             .push(older);
     }
     definition
+}
+
+/// The side has the type at version `v1` alone from now on.
+pub(crate) async fn drops_v0(side: &Objects, group: &str) {
+    let one = with_versions(group, false)["spec"]["versions"].clone();
+    let name = format!("servings.{group}");
+    side.merge_patch(CRD_API, CRDS, "", &name, &json!({"spec": {"versions": one}}))
+        .await;
+    becomes(side, [CRD_API, CRDS, "", &name], "has one version", |crd| {
+        crd["status"]["storedVersions"] == json!(["v1"])
+    })
+    .await;
+    let group = group.to_owned();
+    crate::support::eventually("it is served at one version", SOON, async || {
+        let found = side
+            .read(&format!("/apis/{group}"))
+            .await
+            .map_err(|error| error.to_string())?;
+        let versions = found["versions"].as_array().map_or(0, Vec::len);
+        if versions == 1 {
+            Ok(())
+        } else {
+            Err(format!("at {versions}"))
+        }
+    })
+    .await;
 }
 
 async fn a_type_that_drops_a_version_is_synced_on(flags: Mode) {
@@ -106,14 +132,7 @@ async fn a_type_that_drops_a_version_is_synced_on(flags: Mode) {
         }
     }
     for side in sides {
-        let one = with_versions(&group, false)["spec"]["versions"].clone();
-        let name = format!("servings.{group}");
-        side.merge_patch(CRD_API, CRDS, "", &name, &json!({"spec": {"versions": one}}))
-            .await;
-        becomes(side, [CRD_API, CRDS, "", &name], "has one version", |crd| {
-            crd["status"]["storedVersions"] == json!(["v1"])
-        })
-        .await;
+        drops_v0(side, &group).await;
     }
     spec["namespaceScope"] = config("v1")["namespaceScope"].clone();
     reselect(&hub, &spec).await;

@@ -3,14 +3,17 @@
 use serde_json::{Value, json};
 
 use crate::bench::{says, uid};
-use crate::managers::{CRD_API, CRDS};
+use crate::managers::{CRD_API, CRDS, drops_v0, patch_as, with_versions};
 use crate::support::Objects;
 use crate::support::modes::{Mode, in_both_modes};
-use crate::support::objects::namespace;
+use crate::support::objects::{namespace, path};
 use crate::support::stage::{Stage, cluster_objects, own_group, select, stage};
-use crate::support::story::{arrives, becomes, crd, custom_object, drop_crds};
+use crate::support::story::{arrives, becomes, crd, custom_object, drop_crds, install_crd, upsync_all};
 
-in_both_modes!(a_crd_that_drops_a_version_is_synced_though_its_copy_keeps_that_as_long_as_objects_may_be_stored_at_it);
+in_both_modes!(
+    a_crd_that_drops_a_version_is_synced_though_its_copy_keeps_that_as_long_as_objects_may_be_stored_at_it,
+    what_the_origin_drops_goes_though_others_have_written_the_copy_at_a_version_that_is_gone,
+);
 
 /// The versions of a CRD: name, and whether it is the stored one.
 fn versions(of: &Value, versions: &[(&str, bool)]) -> Value {
@@ -138,4 +141,62 @@ async fn created(at: &Objects, object: &Value) -> String {
         at.try_create(object).await.map_err(|error| error.to_string())
     });
     uid(&created.await)
+}
+
+/// One whose fields others share, and have more beside them; and one that only ever was created, and annotated by others.
+async fn what_the_origin_drops_goes_though_others_have_written_the_copy_at_a_version_that_is_gone(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, v1) = own_group(&shop);
+    let v0 = format!("{group}/v0");
+    let sides = [&hub, &edge];
+    install_crd(&sides, &with_versions(&group, true)).await;
+    for side in sides {
+        side.create(&namespace(&shop)).await;
+    }
+    let object = |name: &str, spec: Value| {
+        let mut object = custom_object(&group, "servings", &shop, name, 1);
+        object["spec"] = spec;
+        object
+    };
+    let resources = json!([{"group": group, "resource": "servings", "apiVersion": "v1"}]);
+    let mut spec = json!({"namespaceScope": {"namespaces": [shop], "resources": resources}});
+    spec["upsync"] = json!([upsync_all(&group, &["servings"], &shop)]);
+    spec["upsync"][0]["names"] = json!(["up-shared", "up-noted"]);
+    let ways = [(&hub, &edge, "down"), (&edge, &hub, "up")];
+    for (from, _, way) in ways {
+        for kind in ["shared", "noted"] {
+            from.create(&object(&format!("{way}-{kind}"), json!({"keep": 1, "drop": 1})))
+                .await;
+        }
+    }
+    select(&hub, &spec).await;
+    let _syncer = pair.syncer(flags);
+    for (_, to, way) in ways {
+        let names = [format!("{way}-shared"), format!("{way}-noted")];
+        for name in &names {
+            arrives(to, &v1, "servings", &shop, name).await;
+        }
+        let mut theirs = object(&names[0], json!({"keep": 1, "extra": 1}));
+        theirs["apiVersion"] = json!(v0);
+        to.apply_as("helm", &theirs).await;
+        let note = json!({"metadata": {"annotations": {"example.org/note": "1"}}});
+        patch_as(to, "operator", &path(&v0, "servings", &shop, &names[1]), &note).await;
+    }
+    for side in sides {
+        drops_v0(side, &group).await;
+    }
+    for (from, to, way) in ways {
+        for (kind, extra) in [("shared", json!({"extra": 1})), ("noted", json!({}))] {
+            let name = format!("{way}-{kind}");
+            let patch = json!({"spec": {"keep": 2, "drop": null}});
+            from.merge_patch(&v1, "servings", &shop, &name, &patch).await;
+            let mut expected = extra;
+            expected["keep"] = json!(2);
+            becomes(to, [&v1, "servings", &shop, &name], "has lost what went", |copy| {
+                copy["spec"] == expected
+            })
+            .await;
+        }
+    }
+    drop_crds(&sides, &[&format!("servings.{group}")]).await;
 }

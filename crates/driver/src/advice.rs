@@ -247,7 +247,7 @@ fn about_status(status: &ApiStatus) -> &'static str {
     let words = status.message.as_str();
     match status.code {
         // Also without a reason.
-        _ if status.is_denial() => row(REFUSALS, words).unwrap_or_default(),
+        _ if status.is_denial() || status.is_denied_by_policy() => row(REFUSALS, words).unwrap_or_default(),
         500 if words.contains("field not declared in schema") => {
             "the type at that side lacks this field: apply the same version of its CRD there"
         }

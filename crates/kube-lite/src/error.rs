@@ -262,10 +262,9 @@ impl Error {
     /// Not for what no dry run reaches: a size that only the storage refuses (413), what was sent as an apply and does not
     /// fit the type (500).
     pub fn may_be_of_update(&self) -> bool {
-        self.is_denial()
-            || self
-                .status()
-                .is_some_and(|status| matches!(status.code, 400 | 403 | 422))
+        self.status().is_some_and(|status| {
+            matches!(status.code, 400 | 403 | 422) || status.is_denial() || status.is_denied_by_policy()
+        })
     }
 
     /// The error that a server would give for a field that must not change, if it silently keeps the old value.
@@ -300,6 +299,11 @@ impl ApiStatus {
     /// True if a webhook has denied the request. It may do so with any code.
     pub fn is_denial(&self) -> bool {
         self.message.contains("admission webhook ") && self.message.contains(" denied the request")
+    }
+
+    /// True if an admission policy has denied the request: with the code of the reason that it names, also 401 and 413.
+    pub fn is_denied_by_policy(&self) -> bool {
+        self.message.contains("AdmissionPolicy '") && self.message.contains(" denied request")
     }
 
     /// True if what was to be applied does not fit the schema of its type: server-side apply calls that its own error.

@@ -110,6 +110,11 @@ fn what_an_update_is_refused_for_is_known_by_its_code_and_not_by_its_words() {
             assert!(!refused(code, message), "{code} {message}");
         }
     }
+    // A policy has a reason of four, of which one is the storage's and one that of credentials.
+    for code in [401, 403, 413, 422] {
+        let words = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no";
+        assert!(refused(code, words), "{code}");
+    }
     // A webhook may answer with any code. The beginning is the API server's own.
     for code in [404, 409, 413, 500] {
         assert!(
