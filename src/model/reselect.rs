@@ -94,6 +94,7 @@ impl TypeState {
         let only_selector = TypePlan {
             selector: Rc::clone(&self.plan.selector),
             not_stored: self.plan.not_stored.clone(),
+            scaled_by_nobody: self.plan.scaled_by_nobody,
             configs: self.plan.configs.clone(),
             ..planned.clone()
         };

@@ -276,6 +276,7 @@ impl Model {
             read_first: record.needs_read(),
             unverified: record.is_unverified(),
             unread: record.unread(),
+            scaled_by_nobody: state.plan.scaled_by_nobody,
             finished_origin,
             protected: is_namespace && is_protected_namespace(&copy_at.name.name, own),
             namespace_refused: state.refuses_namespace(&copy_at.name).is_some(),

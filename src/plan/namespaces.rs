@@ -129,6 +129,7 @@ mod tests {
             gone_at_origin: false,
             not_stored: None,
             status: None,
+            scaled_by_nobody: false,
         };
         Plan {
             types: [(pair, planned)].into(),

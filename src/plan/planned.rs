@@ -118,6 +118,8 @@ pub struct TypePlan {
     pub not_stored: Option<ConfigPlace>,
     /// Where the status of hub objects is written.
     pub status: Option<StatusPath>,
+    /// It is a custom type that is scaled at the copies' side: a server may name nobody who has done so.
+    pub scaled_by_nobody: bool,
 }
 
 /// What a single config asks for of a type.

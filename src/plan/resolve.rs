@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use kube_lite::discovery::{Discovery, ServedResource};
-use kube_lite::{ResourceType, qualified};
+use kube_lite::{ResourceType, may_be_a_crd, qualified};
 
 use self::groups::OfGroup;
 use self::lookup::Lookup;
@@ -366,6 +366,7 @@ impl<'a> Resolver<'a> {
                 gone_at_origin: draft.gone_at_origin,
                 not_stored: not_stored.cloned(),
                 status: status_path(hub, edge),
+                scaled_by_nobody: draft.copy.scalable && may_be_a_crd(&draft.copy.resource.group),
             };
             self.plan.types.insert(pair, planned);
         }

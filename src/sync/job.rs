@@ -119,6 +119,8 @@ pub struct Job {
     /// Nothing has reported what the origin wants. The hash that the copy was synced with and still has; 0 if that is
     /// not known.
     pub unread: Option<u64>,
+    /// The copy may have been scaled without anybody being named for it.
+    pub scaled_by_nobody: bool,
     /// [`origin_hash`] of the origin whose copy has been seen finished, though the origin may not show that; 0 if there is
     /// none.
     pub finished_origin: u32,

@@ -38,15 +38,15 @@ pub(super) async fn without_it(
     desired: &Desired,
     standing: Copy,
 ) -> Result<Option<Desired>, Failure> {
-    let is_asked = desired.restarts_pods() || standing.others_have_more;
-    if standing.state == CopyState::Absent || !is_asked {
+    let may_be_theirs = standing.others_have_more || may_be_scaled(job, desired);
+    if standing.state == CopyState::Absent || !(desired.restarts_pods() || may_be_theirs) {
         return Ok(None);
     }
     let Some(copy) = read(copies, &job.copy_at).await? else {
         return Ok(None);
     };
     let without = desired.without_earlier_restarts(&copy);
-    if !standing.others_have_more {
+    if !may_be_theirs {
         return Ok(without);
     }
     let wanted = without.as_ref().unwrap_or(desired);
@@ -54,6 +54,11 @@ pub(super) async fn without_it(
     let theirs = theirs.map_err(failed(Side::of(copies), "reading"))?;
     let without_theirs = without_unset(origins, job, wanted, theirs).await?;
     Ok(without_theirs.or(without))
+}
+
+/// True if the copy may have a number that nobody is named for: a server forgets who has scaled an object of a custom type to 0.
+fn may_be_scaled(job: &Job, desired: &Desired) -> bool {
+    job.scaled_by_nobody && !numbers(&desired.whole()).is_empty()
 }
 
 /// It without those of these fields that nobody has set at the origin; `None` if there are none.

@@ -59,6 +59,7 @@ pub(in crate::sync) fn job() -> Job {
         deletes_are_held: false,
         is_held: false,
         unread: None,
+        scaled_by_nobody: false,
         finished_origin: 0,
     }
 }

@@ -233,13 +233,16 @@ async fn a_default_of_a_custom_type_other_than_1_is_left_to_an_autoscaler_of_the
     let _syncer = pair.syncer(flags);
     arrives(&edge, &v1, "rolls", &shop, "it").await;
     let target = path(&v1, "rolls", &shop, "it");
-    let scale = json!({"spec": {"replicas": 6}});
-    patch_as(&edge, "kube-controller-manager", &format!("{target}/scale"), &scale).await;
-    for size in [2, 3] {
-        patch_as(&hub, "people", &target, &json!({"spec": {"size": size}})).await;
-        let at = [&*v1, "rolls", &*shop, "it"];
-        let copy = becomes(&edge, at, "has the size", |copy| copy["spec"]["size"] == size).await;
-        assert_eq!(copy["spec"]["replicas"], 6);
+    // Of an object that is scaled to 0, a server names nobody.
+    for (number, sizes) in [(6, [2, 3]), (0, [4, 5]), (7, [6, 7])] {
+        let scale = json!({"spec": {"replicas": number}});
+        patch_as(&edge, "kube-controller-manager", &format!("{target}/scale"), &scale).await;
+        for size in sizes {
+            patch_as(&hub, "people", &target, &json!({"spec": {"size": size}})).await;
+            let at = [&*v1, "rolls", &*shop, "it"];
+            let copy = becomes(&edge, at, "has the size", |copy| copy["spec"]["size"] == size).await;
+            assert_eq!(copy["spec"]["replicas"], number, "{size}");
+        }
     }
     drop_crds(&[&hub, &edge], &[&format!("rolls.{group}")]).await;
 }

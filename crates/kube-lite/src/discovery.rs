@@ -56,6 +56,8 @@ pub struct ServedResource {
     pub holds_objects: bool,
     /// True if it has a `/status` subresource.
     pub status_subresource: bool,
+    /// True if it has a `/scale` subresource.
+    pub scalable: bool,
     /// True if the side says that it stores its objects at another version.
     pub stored_elsewhere: bool,
     /// Other names of it, separated by spaces: its short names, and its singular unless that is its kind in small
@@ -73,6 +75,7 @@ impl ServedResource {
             listable: true,
             holds_objects: true,
             status_subresource: false,
+            scalable: false,
             stored_elsewhere: false,
             aliases: Box::default(),
         }
@@ -257,13 +260,20 @@ impl WireResource {
         is_word(&self.name) && (self.kind.is_empty() || is_word(&self.kind))
     }
 
-    fn served(self, group: &str, version: &str, status_subresource: bool) -> ServedResource {
+    /// What it is with these subresources.
+    fn served(self, group: &str, version: &str, subresources: &[Self]) -> ServedResource {
+        let with = |subresource: &str| {
+            let name = format!("{}/{subresource}", self.name);
+            subresources.iter().any(|subresource| subresource.name == name)
+        };
+        let (status_subresource, scalable) = (with("status"), with("scale"));
         let has = |verb: &str| self.verbs.iter().any(|known| known == verb);
         ServedResource {
             watchable: has("list") && has("watch"),
             listable: has("list"),
             holds_objects: self.verbs.iter().any(|verb| !ONLY_SHOW.contains(&verb.as_str())),
             status_subresource,
+            scalable,
             stored_elsewhere: stored::elsewhere(&self.storage_version_hash, [group, version, &self.kind]),
             aliases: self.aliases(),
             resource: ResourceType {
@@ -329,7 +339,7 @@ fn parse_all(body: &[u8]) -> Result<Catalogue, Error> {
                 .into_iter()
                 .map(WireResource::from)
                 .filter(WireResource::is_usable);
-            let served = usable.map(|wire| (wire.name.clone(), wire.served(&name, &version, false)));
+            let served = usable.map(|wire| (wire.name.clone(), wire.served(&name, &version, &[])));
             all.insert((name.clone(), version.clone()), Served::Resources(served.collect()));
         }
     }
@@ -383,11 +393,10 @@ fn parse(group: &str, version: &str, body: &[u8]) -> Result<Served, Error> {
         .resources
         .into_iter()
         .partition(|resource| resource.name.contains('/'));
-    let served = resources.into_iter().filter(WireResource::is_usable).map(|wire| {
-        let status = format!("{}/status", wire.name);
-        let has_status = subresources.iter().any(|subresource| subresource.name == status);
-        (wire.name.clone(), wire.served(group, version, has_status))
-    });
+    let served = resources
+        .into_iter()
+        .filter(WireResource::is_usable)
+        .map(|wire| (wire.name.clone(), wire.served(group, version, &subresources)));
     Ok(Served::Resources(served.collect()))
 }
 

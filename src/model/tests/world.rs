@@ -510,12 +510,7 @@ fn word(request: &Request) -> String {
 
 fn served(resource: ResourceType, status_subresource: bool) -> ServedResource {
     ServedResource {
-        resource,
-        watchable: true,
-        listable: true,
-        holds_objects: true,
-        stored_elsewhere: false,
         status_subresource,
-        aliases: "".into(),
+        ..ServedResource::ordinary(resource)
     }
 }
