@@ -12,7 +12,6 @@ type Work = Pin<Box<dyn Future<Output = ExitCode>>>;
 fn main() -> ExitCode {
     let work: Work = match cli::parse(std::env::args_os()) {
         Ok(Invocation::Run(settings)) => {
-            cli::heap::give_memory_back();
             if let Err(error) = cli::start_log(&settings) {
                 return cli::fail(&error);
             }
@@ -47,7 +46,6 @@ fn main() -> ExitCode {
         }
         #[cfg(feature = "admin")]
         Ok(Invocation::Status(settings, options)) => {
-            cli::heap::give_memory_back();
             if let Err(error) = cli::start_quiet_log(&settings) {
                 return cli::fail(&error);
             }
@@ -61,7 +59,6 @@ fn main() -> ExitCode {
         }),
         #[cfg(feature = "init")]
         Ok(Invocation::Init(init)) => {
-            cli::heap::give_memory_back();
             if let Err(error) = cli::log_as(init.verbosity, init.format) {
                 return cli::fail(&error);
             }
@@ -84,7 +81,6 @@ fn main() -> ExitCode {
         }
         #[cfg(feature = "publish")]
         Ok(Invocation::Publish(publish)) => {
-            cli::heap::give_memory_back();
             if let Err(error) = cli::log_as(publish.verbosity, publish.format) {
                 return cli::fail(&error);
             }

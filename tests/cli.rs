@@ -430,62 +430,6 @@ fn runs_when_called_by_the_name_of_the_go_syncer() {
     );
 }
 
-/// With its allocator's setting the program executes itself: same process, same name, same arguments, and once.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[test]
-fn gives_memory_back_with_nothing_set_and_leaves_what_the_user_has_set() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let (path, log, program) = (
-        folder.path().join("config"),
-        folder.path().join("log"),
-        folder.path().join("syncer"),
-    );
-    fs::write(&path, KUBECONFIG).expect("the kubeconfig can be written");
-    symlink(BINARY, &program).expect("a link can be made");
-    let file = path.display().to_string();
-    let args = [
-        "--from-kubeconfig",
-        &file,
-        "--to-kubeconfig",
-        &file,
-        "--sync-target-uid=u",
-    ];
-    for (name, value, threshold) in [
-        ("", "", Some("131072")),
-        ("MALLOC_MMAP_THRESHOLD_", "262144", Some("262144")),
-        ("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=4096", None),
-    ] {
-        let out = fs::File::create(&log).expect("the log can be made");
-        let mut command = command(&program, &args);
-        command
-            .env_remove("MALLOC_MMAP_THRESHOLD_")
-            .env_remove("GLIBC_TUNABLES")
-            .stderr(out);
-        if !name.is_empty() {
-            command.env(name, value);
-        }
-        let mut child = command.spawn().expect("the binary can be started");
-        wait_until("it has started", || {
-            fs::read_to_string(&log).is_ok_and(|text| text.contains("INFO"))
-        });
-        let of_process = |what: &str| {
-            let text = fs::read_to_string(format!("/proc/{}/{what}", child.id())).expect("it runs");
-            text.split_terminator('\0').map(str::to_owned).collect::<Vec<_>>()
-        };
-        let found = of_process("environ");
-        let found: Vec<&str> = found
-            .iter()
-            .filter_map(|it| it.strip_prefix("MALLOC_MMAP_THRESHOLD_="))
-            .collect();
-        assert_eq!(found, threshold.into_iter().collect::<Vec<_>>(), "{name}={value}");
-        let mut expected = vec![program.display().to_string()];
-        expected.extend(args.map(str::to_owned));
-        assert_eq!(of_process("cmdline"), expected);
-        child.kill().expect("it runs");
-        child.wait().expect("it ends");
-    }
-}
-
 #[test]
 fn stops_with_success_on_a_signal() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");

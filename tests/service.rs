@@ -132,8 +132,7 @@ async fn the_status_says_what_is_synced_and_since_when_the_hub_is_away() {
     manager.hears("STATUS=4 synced").await;
 }
 
-/// Starts the syncer by way of a shell, which knows its process id: that of the syncer, which is executed twice in its
-/// place.
+/// Starts the syncer by way of a shell, which knows its process id: that of the syncer, which is executed in its place.
 fn by_shell(folder: &TempDir, manager: &Manager, watchdog_pid: &str) -> Syncer {
     let (hub, edge) = nowhere(folder);
     let script = format!(

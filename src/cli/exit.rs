@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn joins_causes_without_saying_them_twice() {
-        let address = ListenAddress::parse(":1").unwrap();
+        let address = ListenAddress::parse("--listen-address", ":1").unwrap();
         let error = address.cannot_be_used(io::Error::other("one\ntwo"));
         assert_eq!(chain(&error), "cannot listen at :1 (--listen-address): one\\ntwo");
         assert_eq!(exit_code(&error), FAILED);

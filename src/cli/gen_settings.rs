@@ -6,7 +6,7 @@ use std::time::Duration;
 use std::{env, io};
 
 use driver::logger;
-use kube_lite::access::admin::Admin;
+use kube_lite::access::admin::{Admin, AdminFlags};
 use kube_lite::access::server_url;
 
 use super::gen_args::{COMMAND, GenArgs};
@@ -114,9 +114,17 @@ fn only_for_manifests(raw: &GenArgs) -> Result<(), String> {
     Ok(())
 }
 
+/// The flags that messages about the hub's kubeconfig name.
+const FLAGS: AdminFlags = AdminFlags {
+    context: "--context",
+    user: "--user",
+    without: "name the hub's with --kubeconfig or KUBECONFIG, or give --server and --token",
+};
+
 /// Where the hub is, and the credentials for it, by kubectl's rules.
 fn hub(raw: &mut GenArgs) -> Result<Admin, String> {
     Ok(Admin {
+        flags: FLAGS,
         context: text("--context", raw.context.take())?,
         user: text("--user", raw.user.take())?,
         server: text("--server", raw.server.take())?,

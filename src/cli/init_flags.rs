@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(settings.selector.as_deref(), Some("a=b"));
         assert_eq!(
             settings.health,
-            ListenAddress::parse("0.0.0.0:8086").map(|it| it.of_flag("--health-address"))
+            ListenAddress::parse("--health-address", "0.0.0.0:8086")
         );
         assert_eq!((init.verbosity, init.format), (LevelFilter::Debug, LogFormat::Text));
         assert!(matches!(settings.source, AccessSource::Kubeconfig { path, .. } if path.ends_with("kubeconfig")));

@@ -46,7 +46,6 @@ mod exit;
 mod gen_args;
 #[cfg(feature = "admin")]
 mod gen_settings;
-pub mod heap;
 mod help;
 #[cfg(feature = "init")]
 mod init_args;

@@ -147,9 +147,7 @@ impl Known {
             let why = "must be an address and a port, such as 127.0.0.1:8085 or :8085, or 0 for none";
             self.wrong(format!("{flag} {text:?}: {why}"))
         };
-        ListenAddress::parse(text)
-            .map(|found| Some(found.of_flag(flag)))
-            .ok_or_else(wrong)
+        ListenAddress::parse(flag, text).map(Some).ok_or_else(wrong)
     }
 }
 

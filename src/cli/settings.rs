@@ -497,7 +497,8 @@ fn rate(qps: Option<&str>, burst: Option<&str>) -> Result<Option<Rate>, UsageErr
 fn address(text: &str) -> Result<ListenAddress, UsageError> {
     let example =
         "must be a port after an address, such as :8080 for every address, localhost:8080, 10.0.0.1:8080 or [::1]:8080";
-    ListenAddress::parse(text).ok_or_else(|| UsageError::new(format!("--listen-address {text:?}: {example}")))
+    let flag = "--listen-address";
+    ListenAddress::parse(flag, text).ok_or_else(|| UsageError::new(format!("{flag} {text:?}: {example}")))
 }
 
 #[cfg(test)]

@@ -76,10 +76,10 @@ fn changes(before: &[&str], now: &[&str]) -> Vec<Change> {
         .collect()
 }
 
-type Place = (Range<usize>, Range<usize>);
+type Edit = (Range<usize>, Range<usize>);
 
 /// The shortest way from one to the other; `None` if it is too long.
-fn between(before: &[&str], now: &[&str]) -> Option<Vec<Place>> {
+fn between(before: &[&str], now: &[&str]) -> Option<Vec<Edit>> {
     let most = (before.len() + now.len()).min(MOST);
     // How far each diagonal has come, by the number of its lines that are added less those that go.
     let at =
@@ -116,8 +116,8 @@ fn back(
     at: impl Fn(isize) -> usize,
     (mut x, mut y): (usize, usize),
     steps: usize,
-) -> Option<Vec<Place>> {
-    let mut found: Vec<Place> = Vec::new();
+) -> Option<Vec<Edit>> {
+    let mut found: Vec<Edit> = Vec::new();
     for step in (1..=steps).rev() {
         let reach = &history[step];
         let (depth, diagonal) = (

@@ -150,14 +150,14 @@ impl Model {
                 continue;
             }
             let (questions, of_groups) = self.questions(side);
-            let in_doubt = self.config_kinds_in_doubt(side);
+            let unverified = self.unverified_config_kinds(side);
             let catalogue = side == Side::Edge && self.selecting.unknown.catalogue;
-            if questions.is_empty() && !of_groups && !catalogue && in_doubt.is_empty() {
+            if questions.is_empty() && !of_groups && !catalogue && unverified.is_empty() {
                 continue;
             }
             self.timers.starts(Timer::Discovery(side));
             let mut confirm = self.to_confirm(side);
-            confirm.extend(in_doubt.into_iter().map(|kind| (group_and_resource(kind), None)));
+            confirm.extend(unverified.into_iter().map(|kind| (group_and_resource(kind), None)));
             let open = self.open_groups(side);
             // Whether it is there at another version.
             let elsewhere = self.missing_at_one_version(side);
@@ -222,13 +222,13 @@ impl Model {
     }
 
     /// Kinds of configs of which only the side's answer to a list says that it lacks them.
-    fn config_kinds_in_doubt(&self, side: Side) -> Vec<ConfigKind> {
-        let in_doubt = self.selecting.in_doubt();
-        in_doubt.filter(|_| side == Side::Hub).collect()
+    fn unverified_config_kinds(&self, side: Side) -> Vec<ConfigKind> {
+        let unverified = self.selecting.unverified();
+        unverified.filter(|_| side == Side::Hub).collect()
     }
 
     pub(super) fn on_discovered(&mut self, side: Side, answers: Answers) {
-        for kind in self.config_kinds_in_doubt(side) {
+        for kind in self.unverified_config_kinds(side) {
             if answers.lacking.contains(&group_and_resource(kind)) {
                 self.config_kind_is_lacking(kind);
             }

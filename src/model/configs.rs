@@ -164,9 +164,9 @@ impl SelectedConfigs {
     }
 
     /// Kinds of which the list alone says that they are not served.
-    pub(super) fn in_doubt(&self) -> impl Iterator<Item = ConfigKind> {
-        let is_in_doubt = |kind: &ConfigKind| self.known(*kind) == ConfigsKnown::No && self.is_not_served(*kind);
-        ConfigKind::ALL.into_iter().filter(is_in_doubt)
+    pub(super) fn unverified(&self) -> impl Iterator<Item = ConfigKind> {
+        let is_unverified = |kind: &ConfigKind| self.known(*kind) == ConfigsKnown::No && self.is_not_served(*kind);
+        ConfigKind::ALL.into_iter().filter(is_unverified)
     }
 
     /// The configs have changed.
@@ -312,7 +312,7 @@ impl Model {
             self.configs_have_a_gap();
             self.configs_may_be_known();
         }
-        if first && self.selecting.in_doubt().next().is_some() {
+        if first && self.selecting.unverified().next().is_some() {
             self.ask_soon_unless_due(Side::Hub);
         }
         if was_denied || self.deselections.has_open() {

@@ -97,7 +97,7 @@ impl Model {
             }
         }
         for (type_id, side) in late {
-            self.doubt(type_id, side);
+            self.type_is_unverified(type_id, side);
         }
         let due = self.types.values().filter_map(|state| state.ends.due()).min();
         if let Some(due) = due {

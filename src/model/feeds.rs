@@ -8,7 +8,7 @@ use kube_lite::Error;
 
 use super::config_kind::ConfigKind;
 use super::handler::Handler;
-use super::objects::Origins;
+use super::objects::OriginsHandler;
 use super::{Feed, Model, TypeId};
 use crate::report::{Subject, Topic};
 use crate::side::Side;
@@ -28,11 +28,11 @@ impl Feed {
     fn handle<R>(self, act: impl FnOnce(&dyn Handler) -> R) -> R {
         match self {
             Self::Configs(kind) => act(&kind),
-            Self::Crds(side) => act(&Crds(side)),
-            Self::Origins(type_id, side) => act(&Origins(type_id, side)),
-            Self::Copies(type_id, _) => act(&Copies(type_id)),
-            Self::Unlabelled(type_id) => act(&Unlabelled(type_id)),
-            Self::HubNamespaces => act(&HubNamespaces),
+            Self::Crds(side) => act(&CrdsHandler(side)),
+            Self::Origins(type_id, side) => act(&OriginsHandler(type_id, side)),
+            Self::Copies(type_id, _) => act(&CopiesHandler(type_id)),
+            Self::Unlabelled(type_id) => act(&UnlabelledHandler(type_id)),
+            Self::HubNamespaces => act(&HubNamespacesHandler),
         }
     }
 }
@@ -256,9 +256,9 @@ impl Handler for ConfigKind {
 }
 
 /// CRDs of a side.
-struct Crds(Side);
+struct CrdsHandler(Side);
 
-impl Handler for Crds {
+impl Handler for CrdsHandler {
     fn begins(&self, model: &mut Model, _id: SourceId) {
         model.crds_begin(self.0);
     }
@@ -291,9 +291,9 @@ impl Handler for Crds {
 }
 
 /// Copies of a type.
-struct Copies(TypeId);
+struct CopiesHandler(TypeId);
 
-impl Handler for Copies {
+impl Handler for CopiesHandler {
     fn begins(&self, _model: &mut Model, _id: SourceId) {}
 
     fn object(&self, model: &mut Model, id: SourceId, object: Parsed<'_>) -> Result<(), Error> {
@@ -315,9 +315,9 @@ impl Handler for Copies {
 }
 
 /// Objects of a type at the edge that have no label of ours, so that no list by label names them.
-struct Unlabelled(TypeId);
+struct UnlabelledHandler(TypeId);
 
-impl Handler for Unlabelled {
+impl Handler for UnlabelledHandler {
     fn begins(&self, model: &mut Model, id: SourceId) {
         model.unlabelled_list_begins(id, self.0);
     }
@@ -341,9 +341,9 @@ impl Handler for Unlabelled {
 }
 
 /// Namespaces at the hub that upsync has made.
-struct HubNamespaces;
+struct HubNamespacesHandler;
 
-impl Handler for HubNamespaces {
+impl Handler for HubNamespacesHandler {
     fn begins(&self, model: &mut Model, _id: SourceId) {
         model.hub_namespaces.list_begins();
     }

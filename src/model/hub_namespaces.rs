@@ -109,7 +109,7 @@ impl Model {
     /// An object could not be created because its namespace is missing.
     pub(super) fn need_hub_namespace(&mut self, namespace: &str) {
         self.hub_namespaces.needed.insert(namespace.to_owned());
-        self.timers.set(Timer::HubNamespaces, self.now);
+        self.timers.set(Timer::NamespaceWrites, self.now);
     }
 
     /// One is gone. With the last one, what was remembered only for these namespaces is dropped.
@@ -122,7 +122,7 @@ impl Model {
 
     pub(super) fn hub_namespaces_listed(&mut self) {
         self.hub_namespaces.listed();
-        self.timers.set(Timer::HubNamespaces, self.now);
+        self.timers.set(Timer::NamespaceWrites, self.now);
     }
 
     pub(super) fn hub_namespace_seen(&mut self, meta: &Meta) {
@@ -137,7 +137,7 @@ impl Model {
             if let Entry::Vacant(new) = known.ours.entry(meta.name.clone()) {
                 new.insert(Ours::default());
                 // It may be needed no longer, though nothing else changes.
-                self.timers.set(Timer::HubNamespaces, self.now);
+                self.timers.set(Timer::NamespaceWrites, self.now);
             }
         } else {
             known.ours.remove(&meta.name);
@@ -171,7 +171,7 @@ impl Model {
     /// Creates those that are needed, and searches for those that are not needed any more, if that is due.
     pub(super) fn keep_hub_namespaces(&mut self) {
         let now = self.now;
-        if !self.timers.fires(Timer::HubNamespaces, now) {
+        if !self.timers.fires(Timer::NamespaceWrites, now) {
             return;
         }
         for namespace in std::mem::take(&mut self.hub_namespaces.needed) {
@@ -205,7 +205,7 @@ impl Model {
             next = next.into_iter().chain(ours.unused).min();
         }
         if let Some(next) = next {
-            self.timers.set(Timer::HubNamespaces, next);
+            self.timers.set(Timer::NamespaceWrites, next);
         }
         for namespace in expired {
             self.start_namespace_task(namespace, NamespaceStep::Read);
@@ -215,7 +215,7 @@ impl Model {
     /// A copy of upsync is gone: its namespace may be empty now.
     pub(super) fn upsync_left_a_namespace(&mut self) {
         if !self.hub_namespaces.ours.is_empty() || !self.hub_namespaces.failing.is_empty() {
-            self.timers.set(Timer::HubNamespaces, self.now);
+            self.timers.set(Timer::NamespaceWrites, self.now);
         }
     }
 
@@ -269,7 +269,7 @@ impl Model {
         let subject = keeping(&namespace);
         match result {
             Ok(end) => {
-                self.timers.succeeds(Timer::HubNamespaces);
+                self.timers.succeeds(Timer::NamespaceWrites);
                 self.hub_namespaces.failing.remove(&namespace);
                 self.report.works(&subject);
                 match end {
@@ -305,7 +305,7 @@ impl Model {
             }
             Err(error) => {
                 let doing = "keeping the namespace";
-                let failures = self.timers.fails(Timer::HubNamespaces);
+                let failures = self.timers.fails(Timer::NamespaceWrites);
                 if error.is_unreachable() {
                     self.side_is_silent(Side::Hub, doing, &error);
                 } else if !error.is_passing() || failures > LASTING {
@@ -317,7 +317,7 @@ impl Model {
                     ours.unused = Some(next);
                 }
                 known.failing.insert(namespace);
-                self.timers.set_earlier(Timer::HubNamespaces, next);
+                self.timers.set_earlier(Timer::NamespaceWrites, next);
             }
         }
     }

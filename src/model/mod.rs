@@ -474,7 +474,7 @@ impl Role for Model {
         // With all workers busy, a key that falls due has to wait for one of them anyway.
         let queue = self.queue.next_due().filter(|_| self.workers.have_room());
         let may = |timer| match timer {
-            Timer::HubNamespaces | Timer::Work => self.may_write(),
+            Timer::NamespaceWrites | Timer::Work => self.may_write(),
             Timer::Heartbeat | Timer::ConfigStatus => self.may_tell_hub() && !self.writes_to_configs(),
             Timer::Events(side) => self.may_write() && !self.sides.of(side).answering.is_silent(),
             Timer::Record => self.may_keep_record(),

@@ -243,9 +243,9 @@ impl Model {
 }
 
 /// Origins of a type at a side.
-pub(super) struct Origins(pub(super) TypeId, pub(super) Side);
+pub(super) struct OriginsHandler(pub(super) TypeId, pub(super) Side);
 
-impl Handler for Origins {
+impl Handler for OriginsHandler {
     fn begins(&self, model: &mut Model, id: SourceId) {
         model.reads_all_again(self.0, self.1, id);
     }

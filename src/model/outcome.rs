@@ -14,7 +14,7 @@ use super::{Done, Effect, Key, ListEpoch, Model, TypeId};
 use crate::plan::{Direction, Selection};
 use crate::report::Subject;
 use crate::side::Side;
-use crate::sync::identity::Doubt;
+use crate::sync::identity::Unverified;
 use crate::sync::job::{Change, Ending, Failure, HeldFor, Outcome, Seen, Why};
 use crate::sync::object::Address;
 
@@ -203,7 +203,7 @@ impl Model {
         }
         if is_denied {
             let side = state.plan.direction.origin();
-            self.doubt(key.type_id, side);
+            self.type_is_unverified(key.type_id, side);
         }
         goes_unseen || is_denied || is_back
     }
@@ -312,15 +312,17 @@ impl Model {
                 resource,
                 to: *to,
             },
-            HeldFor::Doubted(Doubt::MadeFrom(cluster)) if self.is_stray(direction.origin(), cluster) => {
+            HeldFor::Unverified(Unverified::MadeFrom(cluster)) if self.is_stray(direction.origin(), cluster) => {
                 self.report_stray(key, cluster);
                 return queue::Done::Later(STRAY_WAIT);
             }
-            HeldFor::Doubted(Doubt::MadeFrom(cluster)) => match self.copies_are_from(direction.origin(), cluster) {
-                Some(reason) => reason,
-                None => return queue::Done::Again,
-            },
-            &HeldFor::Doubted(Doubt::Older { from, to }) => Reason::WentBack { resource, from, to },
+            HeldFor::Unverified(Unverified::MadeFrom(cluster)) => {
+                match self.copies_are_from(direction.origin(), cluster) {
+                    Some(reason) => reason,
+                    None => return queue::Done::Again,
+                }
+            }
+            &HeldFor::Unverified(Unverified::Older { from, to }) => Reason::WentBack { resource, from, to },
             HeldFor::Withdrawn(_) | HeldFor::AnotherLook if is_wanted => return queue::Done::Retry(None),
             HeldFor::Withdrawn(withdrawal) => return self.hold_type(resource, withdrawal),
             _ => return self.found_gone(key, direction),
@@ -338,9 +340,9 @@ impl Model {
         let Some(state) = self.types.get_mut(&key.type_id) else {
             return queue::Done::Finished;
         };
-        // What has been reported is doubted; what has been reported meanwhile is newer.
+        // What has been reported is unverified; what has been reported meanwhile is newer.
         if state.inventory.is_reported(&key.name) {
-            self.doubt(key.type_id, direction.origin());
+            self.type_is_unverified(key.type_id, direction.origin());
             return queue::Done::Retry(None);
         }
         if state.inventory.found_absent(&key.name) {
@@ -488,7 +490,7 @@ impl Model {
             return retry;
         }
         if matches!(error, Error::Outdated { .. }) {
-            self.doubt(*type_id, *side);
+            self.type_is_unverified(*type_id, *side);
         }
         self.report.clear(&Subject::object(other, elsewhere.for_people()));
         self.fails(Subject::object(*side, object.clone()), failure.doing, error);

@@ -82,7 +82,7 @@ pub(super) struct SourceState {
     /// enough.
     pub(super) outdated: BTreeMap<ObjectName, u64>,
     /// When a read last showed something older than what was reported.
-    pub(super) doubted: Option<Instant>,
+    pub(super) unverified_at: Option<Instant>,
     /// Objects without our label that the list under way has not named yet.
     pub(super) unnamed: BTreeSet<ObjectName>,
 }
@@ -140,7 +140,7 @@ impl Model {
             known: self.known_version(feed),
             reached: 0,
             outdated: BTreeMap::new(),
-            doubted: None,
+            unverified_at: None,
             unnamed: BTreeSet::new(),
         };
         self.sources.insert(id, state);

@@ -185,7 +185,7 @@ impl Model {
                         object = key.name.of_kind(&resource.kind),
                         error = error
                     );
-                    self.doubt(key.type_id, side);
+                    self.type_is_unverified(key.type_id, side);
                 } else if !error.is_conflict() {
                     // One line is for all of the type: it names the one with which it begins.
                     let doing = format!("{doing} of {}", object.unwrap_or_default());

@@ -27,7 +27,7 @@ pub(super) enum Timer {
     /// The hub is asked what defines its types.
     Definitions,
     /// Namespaces at the hub are created or deleted.
-    HubNamespaces,
+    NamespaceWrites,
     /// The hub is asked for namespaces that configs select.
     SelectedNamespaces,
     /// The heartbeat is written to the configs.

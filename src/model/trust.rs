@@ -22,7 +22,7 @@ use super::{Effect, Feed, Model, Request, SourceState, TypeId};
 use crate::plan::Direction;
 use crate::report::{Subject, Topic};
 use crate::side::Side;
-use crate::sync::identity::{self, Doubt, Witness};
+use crate::sync::identity::{self, Unverified, Witness};
 use crate::sync::job::HeldFor;
 use crate::sync::ownership::origin_hash;
 
@@ -31,7 +31,7 @@ const TRIES: u32 = 10;
 /// How often it is asked before work continues without its answer.
 const PATIENCE: u32 = 3;
 /// How often a type is listed again, at most, while reads of it show something too old.
-const DOUBT_INTERVAL: Duration = Duration::from_secs(60);
+const UNVERIFIED_INTERVAL: Duration = Duration::from_secs(60);
 
 /// How often all copies of a side are listed again, at most, since those of one type show that it has lost something.
 const LOST_INTERVAL: Duration = Duration::from_secs(600);
@@ -123,7 +123,7 @@ impl Model {
         };
         let (from, to) = (state.inventory.newest_pending_delete(missing, cluster), source.reached);
         let is_news = to != 0 && to < from && source.known < from;
-        if !is_news || identity.confirms(&Doubt::Older { from, to }) {
+        if !is_news || identity.confirms(&Unverified::Older { from, to }) {
             return;
         }
         self.sources.entry(id).and_modify(|source| {
@@ -209,16 +209,22 @@ impl Model {
 
     /// A read of an object of the type has shown something older than what this side has reported. A watch of a side
     /// that was restored from a backup may report nothing for an hour; a list shows it.
-    pub(super) fn doubt(&mut self, type_id: TypeId, side: Side) {
+    pub(super) fn type_is_unverified(&mut self, type_id: TypeId, side: Side) {
         let now = self.now;
         let is_of_type =
             |feed: Feed| matches!(feed, Feed::Origins(of, at) | Feed::Copies(of, at) if of == type_id && at == side);
-        let is_recent = |source: &SourceState| source.doubted.is_some_and(|at| now.duration_since(at) < DOUBT_INTERVAL);
+        let is_recent = |source: &SourceState| {
+            source
+                .unverified_at
+                .is_some_and(|at| now.duration_since(at) < UNVERIFIED_INTERVAL)
+        };
         let sources = self.sources.iter().filter(|(_, source)| is_of_type(source.feed));
-        let doubted = sources.filter(|(_, source)| !source.listing && !is_recent(source));
-        let doubted: Vec<SourceId> = doubted.map(|(&id, _)| id).collect();
-        for id in doubted {
-            self.sources.entry(id).and_modify(|source| source.doubted = Some(now));
+        let unverified = sources.filter(|(_, source)| !source.listing && !is_recent(source));
+        let unverified: Vec<SourceId> = unverified.map(|(&id, _)| id).collect();
+        for id in unverified {
+            self.sources
+                .entry(id)
+                .and_modify(|source| source.unverified_at = Some(now));
             self.reread_source(id);
         }
     }
@@ -248,7 +254,11 @@ impl Model {
     pub(super) fn side_may_have_lost(&mut self, side: Side, reached: u64) {
         let now = self.now;
         let of_side = |source: &SourceState| source.feed.side() == side && !source.listing;
-        let is_recent = |source: &SourceState| source.doubted.is_some_and(|at| now.duration_since(at) < DOUBT_INTERVAL);
+        let is_recent = |source: &SourceState| {
+            source
+                .unverified_at
+                .is_some_and(|at| now.duration_since(at) < UNVERIFIED_INTERVAL)
+        };
         let sources = self
             .sources
             .iter()
@@ -259,7 +269,7 @@ impl Model {
             .collect();
         for (id, known) in later {
             self.sources.entry(id).and_modify(|source| {
-                source.doubted = Some(now);
+                source.unverified_at = Some(now);
                 source.known = source.known.max(known);
             });
             self.reread_source(id);
@@ -454,7 +464,7 @@ impl Model {
         let identity = self.identity(origins);
         match held {
             HeldFor::OtherCluster(found) => identity.expected() == Some(found),
-            HeldFor::Doubted(doubt) => identity.confirms(doubt),
+            HeldFor::Unverified(why) => identity.confirms(why),
             HeldFor::Withdrawn(withdrawal) => self.definitions.confirms(resource, withdrawal),
             HeldFor::WentBack(_) | HeldFor::WouldCascade(_) | HeldFor::AnotherLook | HeldFor::StillThere => false,
         }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use kube_lite::read::read_metadata;
 use kube_lite::{Cluster, Content, Error, ListRequest, ObjectName, Scope, qualified};
 
-use super::report::{OfType, OutOfPlace, Place};
+use super::report::{CopyFinding, OfType, OutOfPlace};
 use crate::cli;
 use crate::plan::{Direction, Filter, Plan, Selection, TypePlan, kept};
 use crate::side::Side;
@@ -114,7 +114,7 @@ impl Bench<'_> {
             found.counts.left = copies.len();
             let mut left: Vec<ObjectName> = copies.into_keys().collect();
             left.sort();
-            let left = left.iter().map(|name| out_of_place(of, name, Place::Left));
+            let left = left.iter().map(|name| out_of_place(of, name, CopyFinding::Left));
             found.objects.extend(left);
         }
         found.counts.in_place = found.counts.selected - found.counts.out_of_place;
@@ -172,7 +172,7 @@ impl Bench<'_> {
                     });
                     continue;
                 };
-                if place != Place::Right {
+                if place != CopyFinding::Right {
                     found.counts.out_of_place += 1;
                     found.objects.push(out_of_place(of, &wanted, place));
                 }
@@ -204,13 +204,14 @@ impl Bench<'_> {
         } in absent
         {
             let place = if let Some(listed) = &listed {
-                listed.get(&copy.name).copied().unwrap_or(Place::Missing)
+                listed.get(&copy.name).copied().unwrap_or(CopyFinding::Missing)
             } else {
                 let meta = read_metadata(self.at(side), &copy.resource, &copy.name).await;
                 let meta: Option<Meta> = meta.map_err(|error| (side, error))?;
-                meta.map_or(Place::Missing, |meta| other(of, &meta, self.we))
+                meta.map_or(CopyFinding::Missing, |meta| other(of, &meta, self.we))
             };
-            let has_finished = place == Place::Missing && self.has_finished(of, &origin, &copy, selection).await?;
+            let has_finished =
+                place == CopyFinding::Missing && self.has_finished(of, &origin, &copy, selection).await?;
             if has_finished {
                 found.counts.selected -= 1;
                 continue;
@@ -227,7 +228,7 @@ impl Bench<'_> {
         of: &TypePlan,
         absent: &[Absent],
         progress: &mut Progress,
-    ) -> Result<HashMap<ObjectName, Place>, Error> {
+    ) -> Result<HashMap<ObjectName, CopyFinding>, Error> {
         let namespaces: BTreeSet<&str> = absent.iter().map(|absent| absent.copy.name.namespace()).collect();
         let only = namespaces
             .first()
@@ -292,7 +293,7 @@ pub(super) fn address(of: &TypePlan, side: Side, name: ObjectName) -> Address {
     }
 }
 
-fn out_of_place(of: &TypePlan, copy: &ObjectName, state: Place) -> OutOfPlace {
+fn out_of_place(of: &TypePlan, copy: &ObjectName, state: CopyFinding) -> OutOfPlace {
     OutOfPlace {
         object: copy.of_kind(&of.at_copy().kind).to_string(),
         side: of.direction.copy().word(),
@@ -331,22 +332,22 @@ pub(super) fn wanted(of: &TypePlan, filter: &Filter, meta: &Meta) -> Option<(Obj
 }
 
 /// What is in the place of a copy, as its marks say it, where the origin has this UID.
-pub(super) fn place(copy: Copy, origin: &str) -> Place {
+pub(super) fn place(copy: Copy, origin: &str) -> CopyFinding {
     let origin = origin_hash(origin);
     match copy.state {
-        CopyState::Absent => Place::Missing,
-        CopyState::Foreign => Place::Foreign,
-        CopyState::Anothers => Place::OfAnotherSyncer,
-        CopyState::Ours if copy.terminating => Place::Terminating,
-        CopyState::Ours if copy.origin != 0 && origin != 0 && copy.origin != origin => Place::OfEarlierOrigin,
-        CopyState::Ours => Place::Right,
+        CopyState::Absent => CopyFinding::Missing,
+        CopyState::Foreign => CopyFinding::Foreign,
+        CopyState::Anothers => CopyFinding::OfAnotherSyncer,
+        CopyState::Ours if copy.terminating => CopyFinding::Terminating,
+        CopyState::Ours if copy.origin != 0 && origin != 0 && copy.origin != origin => CopyFinding::OfEarlierOrigin,
+        CopyState::Ours => CopyFinding::Right,
     }
 }
 
 /// What an object is that no list of copies has named.
-fn other(of: &TypePlan, meta: &Meta, we: &SyncTarget) -> Place {
+fn other(of: &TypePlan, meta: &Meta, we: &SyncTarget) -> CopyFinding {
     match place(Copy::of(of.direction, of.at_copy(), meta, we), "") {
-        Place::Right if !meta.is_labelled(of.direction) => Place::Unlabelled,
+        CopyFinding::Right if !meta.is_labelled(of.direction) => CopyFinding::Unlabelled,
         // It came after the copies were listed.
         place => place,
     }
@@ -365,22 +366,22 @@ mod tests {
         };
         let of = |state| Copy { state, ..ours };
         for (copy, origin, expected) in [
-            (ours, "u1", Place::Right),
-            (ours, "u2", Place::OfEarlierOrigin),
+            (ours, "u1", CopyFinding::Right),
+            (ours, "u2", CopyFinding::OfEarlierOrigin),
             // The Go syncer's copies do not say of what they were made, and nor do some servers.
-            (Copy { origin: 0, ..ours }, "u2", Place::Right),
-            (ours, "", Place::Right),
+            (Copy { origin: 0, ..ours }, "u2", CopyFinding::Right),
+            (ours, "", CopyFinding::Right),
             (
                 Copy {
                     terminating: true,
                     ..ours
                 },
                 "u1",
-                Place::Terminating,
+                CopyFinding::Terminating,
             ),
-            (of(CopyState::Absent), "u1", Place::Missing),
-            (of(CopyState::Foreign), "u1", Place::Foreign),
-            (of(CopyState::Anothers), "u1", Place::OfAnotherSyncer),
+            (of(CopyState::Absent), "u1", CopyFinding::Missing),
+            (of(CopyState::Foreign), "u1", CopyFinding::Foreign),
+            (of(CopyState::Anothers), "u1", CopyFinding::OfAnotherSyncer),
         ] {
             assert_eq!(place(copy, origin), expected, "{copy:?} {origin}");
         }

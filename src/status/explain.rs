@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::copies::{Bench, address, place};
 use super::fields::differing;
-use super::report::{Explained, Followed, OfConfig, Place, State, Verdict};
+use super::report::{CopyFinding, Explained, Followed, OfConfig, State, Verdict};
 use crate::api::{DOWNSYNC_OVERWRITE, OWNER};
 use crate::plan::{Direction, Plan, Selection, TypePlan};
 use crate::side::Side;
@@ -366,7 +366,7 @@ impl Facts {
         };
         let found = match &self.origin {
             Said::There(origin) if !origin.is_kept => place(there.copy, &origin.uid),
-            _ if there.copy.state == CopyState::Ours => Place::Left,
+            _ if there.copy.state == CopyState::Ours => CopyFinding::Left,
             _ => place(there.copy, ""),
         };
         let mut words = vec![format!("{side}: {name}, version {}: {}", there.version, found.words())];
@@ -381,17 +381,21 @@ impl Facts {
         }
         let is_create_only = matches!(&self.origin, Said::There(origin) if origin.is_create_only);
         let found = match found {
-            Place::Right if is_create_only || there.copy.create_only => {
+            CopyFinding::Right if is_create_only || there.copy.create_only => {
                 words.push(format!("its content is left to the edge ({DOWNSYNC_OVERWRITE})"));
-                Place::Right
+                CopyFinding::Right
             }
-            Place::Right if !there.differing.is_empty() => {
-                words.push(format!("{}: {}", Place::Differs.words(), there.differing.join(", ")));
-                Place::Differs
+            CopyFinding::Right if !there.differing.is_empty() => {
+                words.push(format!(
+                    "{}: {}",
+                    CopyFinding::Differs.words(),
+                    there.differing.join(", ")
+                ));
+                CopyFinding::Differs
             }
             other => other,
         };
-        let verdict = if found == Place::Right {
+        let verdict = if found == CopyFinding::Right {
             Verdict::Synced
         } else {
             Verdict::NotSynced

@@ -210,12 +210,12 @@ pub(super) struct OutOfPlace {
     pub(super) object: String,
     /// At which side.
     pub(super) side: &'static str,
-    pub(super) state: Place,
+    pub(super) state: CopyFinding,
 }
 
 /// What is in the place of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(super) enum Place {
+pub(super) enum CopyFinding {
     /// The copy.
     Right,
     /// Nothing.
@@ -236,7 +236,7 @@ pub(super) enum Place {
     Differs,
 }
 
-impl Place {
+impl CopyFinding {
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Right => "in place",

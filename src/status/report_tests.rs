@@ -192,7 +192,7 @@ fn the_page_has_each_field_of_the_json_and_no_other() {
             objects: vec![OutOfPlace {
                 object: "ConfigMap/shop/a".to_owned(),
                 side: "edge",
-                state: Place::Missing,
+                state: CopyFinding::Missing,
             }],
             ..Copies::default()
         }),

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::super::report::{OfType, OutOfPlace, Place};
+use super::super::report::{CopyFinding, OfType, OutOfPlace};
 use super::*;
 use crate::api::status::{Failure, FieldProblem, Hold, OfEdge};
 
@@ -211,7 +211,7 @@ fn names_and_messages_cannot_do_anything_to_the_terminal() {
         objects: vec![OutOfPlace {
             object: hostile.to_owned(),
             side: "edge",
-            state: Place::Missing,
+            state: CopyFinding::Missing,
         }],
         types: vec![OfType {
             resource: hostile.to_owned(),
@@ -232,7 +232,7 @@ fn copies_are_counted_by_type_and_those_out_of_place_are_named() {
     let object = |at: usize| OutOfPlace {
         object: format!("ConfigMap/shop/c{at}"),
         side: "edge",
-        state: Place::Missing,
+        state: CopyFinding::Missing,
     };
     let mut copies = Copies {
         address: "https://edge".to_owned(),

@@ -67,7 +67,7 @@ pub enum Verdict {
 
 /// Why the mark of a copy does not let its origin's side prove anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Doubt {
+pub enum Unverified {
     /// The copy is from another cluster: its UID.
     MadeFrom(String),
     /// Its origin was there at a version that the side has not reached.
@@ -159,23 +159,23 @@ impl Identity {
     }
 
     /// What in the mark of a copy contradicts an answer of this cluster at `version` (0 if unknown).
-    pub fn doubt(&self, source: Source<'_>, cluster: &str, version: u64) -> Option<Doubt> {
+    pub fn unverified(&self, source: Source<'_>, cluster: &str, version: u64) -> Option<Unverified> {
         if cluster != source.cluster {
-            let doubt = Doubt::MadeFrom(source.cluster.to_owned());
-            return (!self.confirms(&doubt)).then_some(doubt);
+            let found = Unverified::MadeFrom(source.cluster.to_owned());
+            return (!self.confirms(&found)).then_some(found);
         }
-        let doubt = Doubt::Older {
+        let found = Unverified::Older {
             from: source.version,
             to: version,
         };
-        (version != 0 && version < source.version && !self.confirms(&doubt)).then_some(doubt)
+        (version != 0 && version < source.version && !self.confirms(&found)).then_some(found)
     }
 
-    /// True if people have confirmed what a doubt is about.
-    pub fn confirms(&self, doubt: &Doubt) -> bool {
-        match doubt {
-            Doubt::MadeFrom(cluster) => self.former.contains(cluster),
-            Doubt::Older { .. } => self.may_be_older,
+    /// True if people have confirmed what it is about.
+    pub fn confirms(&self, unverified: &Unverified) -> bool {
+        match unverified {
+            Unverified::MadeFrom(cluster) => self.former.contains(cluster),
+            Unverified::Older { .. } => self.may_be_older,
         }
     }
 
@@ -368,17 +368,21 @@ mod tests {
         for (found, version, expected) in [
             (source("a", 7), 7, None),
             (source("a", 7), 0, None),
-            (source("a", 7), 6, Some(Doubt::Older { from: 7, to: 6 })),
-            (source("b", 1), 6, Some(Doubt::MadeFrom("b".into()))),
+            (source("a", 7), 6, Some(Unverified::Older { from: 7, to: 6 })),
+            (source("b", 1), 6, Some(Unverified::MadeFrom("b".into()))),
         ] {
-            assert_eq!(identity.doubt(found, "a", version), expected, "{found:?} {version}");
+            assert_eq!(
+                identity.unverified(found, "a", version),
+                expected,
+                "{found:?} {version}"
+            );
         }
         // People confirm both.
         identity.give_up("b".into());
         identity.accept_older();
         for found in [source("a", 7), source("b", 7)] {
-            assert_eq!(identity.doubt(found, "a", 6), None, "{found:?}");
+            assert_eq!(identity.unverified(found, "a", 6), None, "{found:?}");
         }
-        assert!(identity.doubt(source("c", 1), "a", 6).is_some());
+        assert!(identity.unverified(source("c", 1), "a", 6).is_some());
     }
 }

@@ -9,7 +9,7 @@ use kube_lite::{Error, Precondition, ResourceType};
 use crate::plan::{Direction, Selection};
 use crate::side::Side;
 use crate::sync::definition::{TypeDefinitions, Withdrawal};
-use crate::sync::identity::{Doubt, Identity};
+use crate::sync::identity::{Identity, Unverified};
 use crate::sync::managed_fields::{RevertFrom, marks};
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Desired, Status, is_never_synced};
@@ -314,7 +314,7 @@ pub enum HeldFor {
     /// The origins' side has gone back to this version.
     WentBack(u64),
     /// The mark of the copy, which says where it is from.
-    Doubted(Doubt),
+    Unverified(Unverified),
     /// The hub deletes the whole type, or has done so.
     Withdrawn(Withdrawal),
     /// Its delete would also delete this, which is not itself to be deleted: an object, or what is known of it.

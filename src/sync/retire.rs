@@ -206,8 +206,8 @@ pub(super) async fn distrust(
             .await
             .map_err(failed(Side::of(origins), "identifying the cluster"))?,
     };
-    let doubt = cluster.and_then(|cluster| job.identity.doubt(source, &cluster, version));
-    Ok(doubt.map(HeldFor::Doubted))
+    let unverified = cluster.and_then(|cluster| job.identity.unverified(source, &cluster, version));
+    Ok(unverified.map(HeldFor::Unverified))
 }
 
 /// Whether the origins' side proves that it has no origin, or has `another` of that name, with this UID. A restored cluster

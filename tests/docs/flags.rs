@@ -201,8 +201,8 @@ fn the_logging_flags_without_effect_are_those_of_the_help() {
 
 #[test]
 fn the_environment_variables_are_those_of_the_help() {
-    // What the program sets for itself is none that people need, and not in the help.
-    let of_the_program = ["MALLOC_MMAP_THRESHOLD_".to_owned()];
+    // What the C library reads, and unit, image and manifests set, is not in the help.
+    let of_the_library = ["MALLOC_MMAP_THRESHOLD_".to_owned()];
     let help = help();
     let (_, section) = help.split_once("\nEnvironment:\n").expect("the help has that");
     let section = section.split("\n\n").next().unwrap_or_default();
@@ -212,7 +212,7 @@ fn the_environment_variables_are_those_of_the_help() {
         let words: Vec<String> = words.take_while(is_variable).map(str::to_owned).collect();
         words
     };
-    let in_help = section.lines().flat_map(of_line).chain(of_the_program).collect();
+    let in_help = section.lines().flat_map(of_line).chain(of_the_library).collect();
     let rows = Page::open(PAGE).rows("variable");
     let in_page = rows.iter().flat_map(|row| spans(&row.cells[0])).map(str::to_owned);
     same("environment variables", &in_page.collect(), &in_help);

@@ -117,6 +117,7 @@ fn comes_back(registry: &Registry, into: &Path) {
         let of_program = &config["config"];
         assert_eq!(of_program["Entrypoint"], json!(["/ko-app/syncer"]));
         assert_eq!(of_program["User"], json!("65532:65532"));
+        assert_eq!(of_program["Env"], json!(["MALLOC_MMAP_THRESHOLD_=131072"]));
         let labels = &of_program["Labels"];
         assert_eq!(
             labels["org.opencontainers.image.version"],

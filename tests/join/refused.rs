@@ -159,7 +159,7 @@ async fn what_is_somebody_elses_is_not_touched() {
         // That of another edge.
         (&other, &uid, format!("the UID {name}-uid is that of {name}, ")),
     ] {
-        generate(&kubeconfig, &[&name, IMAGE, "-o", "-", flag])
+        generate(&kubeconfig, &[name, IMAGE, "-o", "-", flag])
             .await
             .refused(1, &words);
     }

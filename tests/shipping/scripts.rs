@@ -6,6 +6,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// In the env of a container.
+const VARIABLE: &str = "\n        - name: MALLOC_MMAP_THRESHOLD_\n          value: \"131072\"\n";
+
 /// A folder that ends with the test.
 struct Folder(tempfile::TempDir);
 
@@ -317,6 +320,25 @@ fn the_unit_waits_for_a_kubeconfig() {
             is_of_systemd || env.contains(&format!("\n{name}=")),
             "{name} is not in the file"
         );
+    }
+}
+
+/// glibc keeps the memory of large objects otherwise, and nothing but the environment tells it not to.
+#[test]
+fn unit_images_and_manifests_have_memory_returned() {
+    for (path, line) in [
+        (
+            "manifests/systemd/edge-syncer.service",
+            "\nEnvironment=MALLOC_MMAP_THRESHOLD_=131072\n",
+        ),
+        ("cross/Containerfile", "\nENV MALLOC_MMAP_THRESHOLD_=131072\n"),
+        ("scripts/image", "Env: [\"MALLOC_MMAP_THRESHOLD_=131072\"]"),
+        ("manifests/base/edge-syncer.yaml", VARIABLE),
+        ("manifests/init/host/init-agent.yaml", VARIABLE),
+        ("manifests/publish/host/api-syncagent.yaml", VARIABLE),
+    ] {
+        let text = fs::read_to_string(path).expect("it is there");
+        assert!(text.contains(line), "{path} has no {line}");
     }
 }
 

@@ -22,13 +22,13 @@ const MANY: u32 = 1000;
 
 /// What becomes of the object in the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum Fate {
     Goes,
     Stays,
 }
 
 /// An object comes, its copy reports, the object changes and goes, or stays.
-async fn history(run: &mut Run, key: &Key, from: Side, end: End) {
+async fn history(run: &mut Run, key: &Key, from: Side, end: Fate) {
     let (origins, copies) = match from {
         Side::Hub => (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge)),
         Side::Edge => (Rc::clone(&run.world.edge), Rc::clone(&run.world.hub)),
@@ -42,20 +42,20 @@ async fn history(run: &mut Run, key: &Key, from: Side, end: End) {
     reporting.patch_status("controller", key, &json!({"status": {"found": 1}}));
     origins.patch("people", key, &json!({"spec": {"replicas": 2}}));
     seconds(20).await;
-    if end == End::Goes {
+    if end == Fate::Goes {
         origins.delete(key);
     }
     seconds(40).await;
 }
 
 /// One goes down.
-async fn down(run: &mut Run, end: End) {
+async fn down(run: &mut Run, end: Fate) {
     downsync_type(run, "the-one", "apps", "deployments", "v1");
     history(run, &Key::new("deployments.apps", "shop", "d"), Side::Hub, end).await;
 }
 
 /// One goes up.
-async fn up(run: &mut Run, end: End) {
+async fn up(run: &mut Run, end: Fate) {
     let all = json!([{"apiGroup": "apps", "resources": ["deployments"], "namespaces": ["field"], "names": ["*"]}]);
     let hub = &run.world.hub;
     hub.create("people", CONFIGS, "", "upward", json!({"spec": {"upsync": all}}));
@@ -67,7 +67,7 @@ type Deeds<'a> = &'a [(Deed, u32, Moment)];
 
 /// Tells a history in which others do that; each deed counts requests from the one before. `None` if it did not come to all
 /// of it.
-fn history_with(from: Side, deeds: Deeds<'_>, end: End) -> Option<Outcome> {
+fn history_with(from: Side, deeds: Deeds<'_>, end: Fate) -> Option<Outcome> {
     let mut done = false;
     let outcome = tell(&[Class::Between], from == Side::Edge, async |run| {
         // Everything is heard of within moments.
@@ -108,7 +108,7 @@ fn check_all(reported: impl Iterator<Item = Outcome>) {
 fn whatever_others_do_at_any_request(from: Side, deeds: &[Deed]) {
     for &deed in deeds {
         for moment in [Moment::Before, Moment::After] {
-            let reported = (0..MANY).map_while(|request| history_with(from, &[(deed, request, moment)], End::Goes));
+            let reported = (0..MANY).map_while(|request| history_with(from, &[(deed, request, moment)], Fate::Goes));
             let reported: Vec<Outcome> = reported.collect();
             assert!(
                 (20..MANY as usize).contains(&reported.len()),
@@ -131,7 +131,7 @@ fn what_goes_up_is_right_whatever_others_do_at_any_request() {
 }
 
 /// What others do one soon after the other, from the time on in which the object is there.
-fn whatever_others_do_twice(from: Side, first: Deed, second: Deed, end: End) {
+fn whatever_others_do_twice(from: Side, first: Deed, second: Deed, end: Fate) {
     for moment in [Moment::Before, Moment::After] {
         let deeds = |request, later| [(first, request, moment), (second, later, Moment::After)];
         let reported = (0..4)
@@ -142,15 +142,15 @@ fn whatever_others_do_twice(from: Side, first: Deed, second: Deed, end: End) {
 
 #[test]
 fn a_copy_that_has_lost_its_label_goes_with_its_origin_whichever_is_first() {
-    whatever_others_do_twice(Side::Hub, Deed::Unlabel, Deed::OriginGoes, End::Goes);
-    whatever_others_do_twice(Side::Hub, Deed::OriginGoes, Deed::Unlabel, End::Goes);
+    whatever_others_do_twice(Side::Hub, Deed::Unlabel, Deed::OriginGoes, Fate::Goes);
+    whatever_others_do_twice(Side::Hub, Deed::OriginGoes, Deed::Unlabel, Fate::Goes);
 }
 
 #[test]
 fn what_people_do_to_a_copy_is_reverted_also_where_they_do_it_twice() {
     for second in [Deed::Edit, Deed::HandsOff] {
-        whatever_others_do_twice(Side::Hub, Deed::Edit, second, End::Goes);
-        whatever_others_do_twice(Side::Hub, second, Deed::Edit, End::Goes);
+        whatever_others_do_twice(Side::Hub, Deed::Edit, second, Fate::Goes);
+        whatever_others_do_twice(Side::Hub, second, Deed::Edit, Fate::Goes);
     }
 }
 
@@ -158,8 +158,8 @@ fn what_people_do_to_a_copy_is_reverted_also_where_they_do_it_twice() {
 fn what_the_origin_drops_goes_also_where_others_have_it_too_or_the_version_went() {
     for from in [Side::Hub, Side::Edge] {
         for first in [Deed::Share, Deed::DropVersion] {
-            whatever_others_do_twice(from, first, Deed::OriginDrops, End::Stays);
-            whatever_others_do_twice(from, Deed::OriginDrops, first, End::Stays);
+            whatever_others_do_twice(from, first, Deed::OriginDrops, Fate::Stays);
+            whatever_others_do_twice(from, Deed::OriginDrops, first, Fate::Stays);
         }
     }
 }

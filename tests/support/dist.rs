@@ -6,10 +6,6 @@ use std::process::{Command, Stdio};
 use super::process::Folder;
 use super::syncer::Syncer;
 
-/// glibc reads this where the program would execute itself once more with it. QEMU passes that on to the kernel, which
-/// cannot execute a file of another architecture.
-const EXECUTED: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "131072");
-
 /// A row of `cross/targets`.
 #[derive(Clone, Debug)]
 pub struct Arch {
@@ -86,7 +82,7 @@ impl Arch {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut words = self.words(args).into_iter();
         let mut command = Command::new(words.next().expect("there is a program"));
-        command.args(words).env(EXECUTED.0, EXECUTED.1);
+        command.args(words);
         command
     }
 
@@ -94,7 +90,7 @@ impl Arch {
     pub fn start(&self, hub: &Path, edge: &Path, more: &[&str]) -> Syncer {
         let words = self.words(&run_args(hub, edge, more));
         let args: Vec<&str> = words[1..].iter().map(String::as_str).collect();
-        Syncer::start_program(Path::new(&words[0]), &args, &[EXECUTED])
+        Syncer::start_program(Path::new(&words[0]), &args, &[])
     }
 
     fn words(&self, args: &[impl AsRef<str>]) -> Vec<String> {

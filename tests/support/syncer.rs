@@ -15,6 +15,9 @@ pub const SYNCER: &str = "edge-syncer/";
 /// How long the syncer may take to end after SIGTERM before the test fails.
 const TERMINATE_DEADLINE: Duration = Duration::from_secs(60);
 
+/// What unit, image and manifests set, so that the memory of large objects goes back to the system.
+const MALLOC: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "131072");
+
 /// What a command of the binary has printed, and its exit code.
 pub struct Printed {
     pub out: String,
@@ -94,8 +97,9 @@ impl Syncer {
         let folder = Folder::create("syncer");
         let log = folder.path().join("syncer.log");
         let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
-        let env: Vec<(String, String)> = env
+        let env: Vec<(String, String)> = [MALLOC]
             .iter()
+            .chain(env)
             .map(|&(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
         let process = Leashed::spawn(program, &args, &env, &log);

@@ -1,16 +1,12 @@
-//! The driver: the loop that any role runs on. A [`Role`] is plain data that says what is to be done; the [`Shell`] waits
-//! and does it: it reads sources, has requests sent, and passes on what comes of that, one event after the other.
+//! The loop that any role runs on, and what is around it. A [`Role`] is plain data that says what is to be done; the
+//! [`Shell`] waits and does it: it reads sources, has requests sent, and passes on what comes of that.
 //!
-//! Promises: the role alone owns its state, and nothing runs beside it while it handles an event; news waits in bounded
-//! channels, and a source waits when its channel is full; what comes [`Priority::IfRoom`] waits until the role has room;
-//! nothing more comes of a source that was ended, nor of a side that was closed; a request to a side that is not open is
-//! not sent, and has no answer.
+//! Promises: the role alone owns its state, and nothing runs beside it while it handles an event; a source waits when
+//! its bounded channel is full, and what comes [`Priority::IfRoom`] until the role has room; nothing more comes of a
+//! source that was ended, nor of a side that was closed; a request to one that is not open is not sent.
 //!
-//! Around the loop is what any such program needs: where its events come from ([`source`]) and wait ([`queue`]), which of
-//! its replicas acts ([`leader`]), which failures have a line ([`failures`]) and what to do about them ([`advice`]), its
-//! [`logger`], its health ([`serve`], [`systemd`]) and its end ([`shutdown`]).
-//!
-//! It never knows a role, decides what is read or written, keeps an object, or reads arguments and the environment.
+//! It never decides what is read or written, keeps an object, reads arguments and the environment, or knows a role:
+//! only its [`advice`] to people has words of theirs, such as the syncer's annotations and commands.
 
 pub mod advice;
 pub mod budget;

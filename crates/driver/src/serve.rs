@@ -92,8 +92,9 @@ pub struct ListenAddress {
 }
 
 impl ListenAddress {
-    /// `10.0.0.1:8080` or `[::1]:8080`; as in Go also `:8080` for every address of this machine, and `localhost:8080`.
-    pub fn parse(text: &str) -> Option<Self> {
+    /// `10.0.0.1:8080` or `[::1]:8080`; as in Go also `:8080` for every address of this machine, and `localhost:8080`. The
+    /// flag has given it.
+    pub fn parse(flag: &'static str, text: &str) -> Option<Self> {
         let port = |port: &str| port.parse::<u16>().ok().filter(|_| !port.starts_with('+'));
         let candidates = match text.split_once(':') {
             // With IPv6, the first of them accepts IPv4 too.
@@ -111,14 +112,7 @@ impl ListenAddress {
             _ => vec![text.parse().ok()?],
         };
         let text = text.to_owned();
-        let flag = "--listen-address";
         Some(Self { text, flag, candidates })
-    }
-
-    /// The same, given by this flag.
-    #[must_use]
-    pub fn of_flag(self, flag: &'static str) -> Self {
-        Self { flag, ..self }
     }
 
     /// The error of this address, for a reason of the system.

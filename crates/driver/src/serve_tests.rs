@@ -54,7 +54,7 @@ fn takes_the_addresses_that_go_takes() {
         (":8080", &["[::]:8080", "0.0.0.0:8080"]),
         ("localhost:0", &["127.0.0.1:0", "[::1]:0"]),
     ] {
-        let found = ListenAddress::parse(text).unwrap();
+        let found = ListenAddress::parse("--listen-address", text).unwrap();
         let found: Vec<String> = found.candidates.iter().map(SocketAddr::to_string).collect();
         assert_eq!(found, expected, "{text}");
     }
@@ -71,19 +71,19 @@ fn takes_the_addresses_that_go_takes() {
         "::1:8080",
         "[::1]",
     ] {
-        assert_eq!(ListenAddress::parse(text), None, "{text}");
+        assert_eq!(ListenAddress::parse("--listen-address", text), None, "{text}");
     }
 }
 
 #[tokio::test]
 async fn every_address_of_the_machine_is_listened_at_and_a_taken_one_is_not_evaded() {
-    let address = ListenAddress::parse(":0").unwrap();
+    let address = ListenAddress::parse("--listen-address", ":0").unwrap();
     let listener = listen(&address).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_ok());
     let held = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = held.local_addr().unwrap().port();
-    let error = listen(&ListenAddress::parse(&format!("localhost:{port}")).unwrap())
+    let error = listen(&ListenAddress::parse("--listen-address", &format!("localhost:{port}")).unwrap())
         .await
         .unwrap_err();
     assert_eq!(error.source.kind(), ErrorKind::AddrInUse);

@@ -1,5 +1,5 @@
-//! The driver, with a worked role: `greeter.rs` is what it decides, `work.rs` what it reads and asks for, `server.rs` the
-//! servers in memory.
+//! The driver, with two roles: `tally.rs` is a whole one, with all that it needs; `greeter.rs` is what one decides that
+//! opens and closes sides, and `work.rs` its border. `server.rs` is the servers in memory.
 
 #![allow(unreachable_pub, missing_docs, reason = "a test binary has no outside")]
 
@@ -7,6 +7,8 @@
 mod greeter;
 #[path = "driver/server.rs"]
 mod server;
+#[path = "driver/tally.rs"]
+mod tally;
 #[path = "driver/work.rs"]
 mod work;
 
@@ -21,6 +23,7 @@ use driver::{Opened, Shell, Sides};
 use greeter::Greeter;
 use kube_lite::{Error, ObjectName};
 use server::Server;
+use tally::Tally;
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
@@ -154,6 +157,39 @@ async fn questions_are_answered_and_a_fault_of_the_role_ends_the_loop() {
         bench.desk.create("a");
         let ended = bench.running.await.expect("it ends");
         assert!(ended.is_err_and(|error| error.is_forbidden()));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_role_of_one_file_reports_at_one_side_what_it_counts_at_another() {
+    local(async {
+        let servers = [(); 2].map(|()| Rc::<Server>::default());
+        let [counted, reported] = &servers;
+        let open = |server: &Rc<Server>, name| Opened {
+            server: Rc::new(server.cluster(name)),
+            mode: Mode::Watch,
+        };
+        let counted_side = (tally::Side::Counted, open(counted, "counted"));
+        let sides = Sides::new([counted_side, (tally::Side::Reported, open(reported, "reported"))]);
+        let shell = Shell::new(Tally::new(&sides.moment()), tally::Work, sides);
+        let (_questions, asked) = channel(1);
+        let running = spawn_local(shell.run(asked, std::future::pending()));
+        let last = || String::from_utf8_lossy(&reported.last.borrow()).into_owned();
+        sleep(MOMENT).await;
+        assert!(last().contains(r#""changes":"0""#), "{}", last());
+        counted.create("a");
+        counted.create("b");
+        counted.delete("a");
+        sleep(EVERY).await;
+        assert!(last().contains(r#""changes":"3""#), "{}", last());
+        reported.forbids.set(true);
+        sleep(EVERY).await;
+        let refused = reported.written.get();
+        reported.forbids.set(false);
+        sleep(EVERY).await;
+        assert!(reported.written.get() > refused, "it is tried again");
+        running.abort();
     })
     .await;
 }

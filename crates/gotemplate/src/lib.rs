@@ -1,8 +1,10 @@
-//! Go's `text/template` with the functions of sprig, for roles that take templates of people.
+//! Go's `text/template` with the functions of sprig, for roles that take templates of people; and the objects that a
+//! rendered text holds.
 //!
-//! - `template`: parses and renders; `sprig`: the functions beside Go's own; `moment` and `version` are what some of them
-//!   know.
-//! - `objects`: those that a rendered text holds, as `yaml` reads it.
+//! Promises: what Go renders is rendered to the same bytes; what Go refuses is refused, with its line and column; a
+//! rendering ends soon and uses little memory, whatever the template does; nothing here panics.
+//!
+//! It never reads a file or the environment, talks to a server, or knows a role.
 #![forbid(unsafe_code)]
 #![allow(clippy::unnecessary_wraps, reason = "all functions of templates have one type")]
 

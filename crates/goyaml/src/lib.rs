@@ -2,6 +2,8 @@
 //!
 //! Promises: integers beyond 2^53 are kept; an error says in which document and line it is; what anchors multiply is
 //! bounded; nothing here panics.
+//!
+//! It never reads a file, keeps comments or the order of keys, or knows what a value is for.
 #![forbid(unsafe_code)]
 
 use std::fmt;

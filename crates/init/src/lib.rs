@@ -1,16 +1,12 @@
-//! The role `init`, in place of kcp's init-agent: each workspace that waits gets the objects that the InitTargets of its type
-//! want, and is then let go.
+//! The role `init`, in place of kcp's init-agent: each workspace that waits gets the objects that the InitTargets of
+//! its type want, and is then let go. `agent` decides, as plain data on the driver; `fill` does what is done in one
+//! workspace.
 //!
-//! ```text
-//! InitTargets ──► WorkspaceTypes ──► shards ──► workspaces that wait ──► templates ──► objects ──► initializer off
-//! ```
+//! Promises: a workspace is let go only when all targets of its type were served to their end, as they are then;
+//! nothing is created after a failure; a source that has to wait keeps no other one waiting.
 //!
-//! - `run`: what is started; `servers`: where the workspaces are; `sides`: the ids of both.
-//! - `agent`: what is decided, as plain data on the driver.
-//! - `check`: whether that would work; `stored`: what there is of one target, to be printed.
-//! - `fill`: what is done in one workspace. Nothing else talks to a server.
-//! - `objects`: the objects of a target for a workspace, in the order in which they are created.
-//! - `kinds`: InitTarget and InitTemplate; `kcp`: what is read of kcp's own objects.
+//! It never changes or deletes an object that is there, touches a workspace after it was let go, or uses what is known
+//! of one workspace for another. It needs nothing of the syncer.
 #![forbid(unsafe_code)]
 
 mod agent;

@@ -1,16 +1,13 @@
-//! One API server: the border to it, the verbs of its clients, and how a log line is written.
+//! One API server, and how a log line is written. [`ApiServer`] is the border to it: plain HTTP, by the connections in
+//! [`real`] or a simulated server; [`Cluster`] understands Kubernetes.
 //!
-//! [`ApiServer`] is the border. It carries plain HTTP requests, so that its two implementations (the connections in
-//! [`real`], and a simulated server in tests) differ only in what answers; everything that understands Kubernetes
-//! (paths, list pages, watch lines, error bodies) is on this side of it, in [`Cluster`].
+//! Promises: every request passes the rate limit of its side; nothing is retried, except what was refused with
+//! credentials that were renewed since, and a page of a list that the server cut; every wait for a server is bounded;
+//! the failure of one request is distinguished from that of the whole side (`verbs/verdict.rs`).
 //!
-//! Promises: every request passes the rate limit of its side; nothing is retried here, except a request that was
-//! refused with credentials that have been renewed since, and a page of a list that the server cut because it took too
-//! long; every wait for a server is bounded, so a silent server leads to an [`Error::Unreachable`] and never to a task
-//! that hangs; the failure of one request (no answer, a gateway's 503, a 401) is distinguished from that of the whole
-//! side before anything follows from it (`verbs/verdict.rs`).
-//!
-//! It never keeps an object, decides what is read or written, shows a secret in a line or an error, or knows a role.
+//! It never keeps an object, decides what is read or written, shows a secret in a line or an error, or knows a role:
+//! only the reasons of log lines (`logging/reasons.rs`) are those of all roles, and advice about kubeconfigs names
+//! `gen`.
 
 pub mod access;
 mod alive;

@@ -1,17 +1,13 @@
-//! The role `publish`, in place of kcp's api-syncagent: types of a service cluster appear in an APIExport, and objects that
-//! consumers create of them are kept in sync with copies on the service cluster.
+//! The role `publish`, in place of kcp's api-syncagent: types of a service cluster appear in an APIExport, and objects
+//! that consumers create of them are kept in sync with copies on the service cluster. `agent` decides, as plain data on
+//! the driver; `publishing` does what is done for a type, `sync` for an object.
 //!
-//! - `kinds`: PublishedResource; `labels`: selectors; `fields`: how both are read.
-//! - `naming`: what copies are called; `keys`: by which labels, annotations and hashes an object and its copy find each
-//!   other; `json`: the JSON of Go, of which hashes are made.
-//! - `schema`: a type of the service cluster as an APIResourceSchema; `export`: what an APIExport has of it.
-//! - `filter`: which objects are synced; `copy`: what is written to copies, and what status goes back; `apply`: the same by
-//!   server-side apply; `lifecycle`: which step is the next one, from the finalizer to the delete.
-//! - `run`: what is started; `check`: whether it would work; `start`: where slice and export are; `servers`, `sides`: where the workspaces are.
-//! - `agent`: what is decided, as plain data on the driver. `publishing`: what is done for a type; `sync`: for an object.
-//!   Nothing else talks to a server.
-//! - `kcp`: what is read of kcp's own objects; `turn`: what is known of an object; `route`: by which rules a type is synced; `related`: what belongs to it; `trouble`: why that fails.
-//! - `path`, `cel` and `mutation`: what is changed on the way; `templates`: what people write in either.
+//! Promises: a copy is deleted only when its primary is being deleted, and only the one with its UID; what others
+//! change in a copy stays unless the primary changes it too; workspaces take turns; an object is worked on once at a
+//! time.
+//!
+//! It never changes or deletes a schema that is there, but for its agent's marks, touches the copy of another primary,
+//! or deletes anything for having left a list. It needs nothing of the syncer.
 #![forbid(unsafe_code)]
 
 mod agent;

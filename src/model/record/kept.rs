@@ -147,11 +147,11 @@ impl Data<'_> {
     /// The UID that a key names; empty if there is none.
     fn uid(&mut self, key: &'static str) -> String {
         let uids: Vec<String> = self.lines(key, word).collect();
-        let is_doubted = self.unbelievable.contains(&key);
+        let is_unbelievable = self.unbelievable.contains(&key);
         match <[String; 1]>::try_from(uids) {
-            Ok([uid]) if !is_doubted => uid,
+            Ok([uid]) if !is_unbelievable => uid,
             _ => {
-                if !is_doubted && !self.data[key].is_null() {
+                if !is_unbelievable && !self.data[key].is_null() {
                     self.unbelievable.push(key);
                 }
                 String::new()

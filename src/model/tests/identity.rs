@@ -3,7 +3,7 @@
 use super::*;
 use crate::api::{OLDER_VERSIONS, OTHER_CLUSTER, SOURCE, TOO_MANY};
 use crate::sync::definition::Withdrawal;
-use crate::sync::identity::Doubt;
+use crate::sync::identity::Unverified;
 
 const READ: &str = "read the record";
 const WHO: &str = "ask the hub who it is";
@@ -32,7 +32,7 @@ fn a_copy_from_another_hub_than_all_others_is_preserved_and_holds_nothing_else()
     assert_eq!(bench.world.kept.hub, "the-hub");
     let origins = bench.origins();
     bench.says_gone(origins, &config_map("a", 50));
-    bench.end_with("a", HeldFor::Doubted(Doubt::MadeFrom("another".into())));
+    bench.end_with("a", HeldFor::Unverified(Unverified::MadeFrom("another".into())));
     assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), None);
     bench.says_gone(origins, &config_map("b", 51));
     assert_eq!(bench.working(), ["b"]);
@@ -67,7 +67,7 @@ fn that_many_copies_are_from_another_cluster_is_found_before_their_number_holds_
             bench.list(widgets, &[], 6);
             bench.list_rest(6);
         }
-        let made_from_another = HeldFor::Doubted(Doubt::MadeFrom("older".into()));
+        let made_from_another = HeldFor::Unverified(Unverified::MadeFrom("older".into()));
         assert!(!bench.work.is_empty());
         while let Some(name) = bench.working().first().map(|&name| name.to_owned()) {
             bench.end_with(&name, made_from_another.clone());
@@ -81,8 +81,11 @@ fn that_many_copies_are_from_another_cluster_is_found_before_their_number_holds_
 fn a_worker_that_finds_an_older_hub_holds_all_deletes() {
     let changes = [
         (HeldFor::WentBack(5), OLDER_VERSIONS),
-        (HeldFor::Doubted(Doubt::Older { from: 9, to: 5 }), OLDER_VERSIONS),
-        (HeldFor::Doubted(Doubt::MadeFrom("older".into())), OTHER_CLUSTER),
+        (
+            HeldFor::Unverified(Unverified::Older { from: 9, to: 5 }),
+            OLDER_VERSIONS,
+        ),
+        (HeldFor::Unverified(Unverified::MadeFrom("older".into())), OTHER_CLUSTER),
     ];
     for (change, reason) in changes {
         let mut bench = contested();
@@ -101,12 +104,12 @@ fn a_worker_that_finds_an_older_hub_holds_all_deletes() {
 #[test]
 fn what_people_have_confirmed_holds_no_worker_that_had_begun_before() {
     let redefined = HeldFor::Withdrawn(Withdrawal::Redefined("d2".into()));
-    let doubts = [
-        HeldFor::Doubted(Doubt::Older { from: 9, to: 5 }),
-        HeldFor::Doubted(Doubt::MadeFrom("older".into())),
+    let unverified = [
+        HeldFor::Unverified(Unverified::Older { from: 9, to: 5 }),
+        HeldFor::Unverified(Unverified::MadeFrom("older".into())),
         redefined,
     ];
-    for held in doubts {
+    for held in unverified {
         let mut bench = contested();
         bench.bring_down(&["a", "b", "c", "d", "e", "f"]);
         let origins = bench.origins();
@@ -198,7 +201,7 @@ fn a_record_from_before_does_not_take_back_what_people_have_confirmed() {
     bench.bring_down(&["a", "b", "c"]);
     let origins = bench.origins();
     bench.says_gone(origins, &config_map("a", 50));
-    bench.end_with("a", HeldFor::Doubted(Doubt::MadeFrom("older".into())));
+    bench.end_with("a", HeldFor::Unverified(Unverified::MadeFrom("older".into())));
     bench.confirm(&bench.token());
     assert_eq!(bench.job("a").identity.expected(), Some("the-hub"));
     bench.world.fails.clear();
@@ -215,7 +218,7 @@ fn workers_that_find_at_once_that_copies_are_from_another_cluster_hold_them_all(
     bench.says_gone(origins, &config_map("a", 50));
     bench.says_gone(origins, &config_map("b", 51));
     for name in ["a", "b"] {
-        bench.end_with(name, HeldFor::Doubted(Doubt::MadeFrom("older".into())));
+        bench.end_with(name, HeldFor::Unverified(Unverified::MadeFrom("older".into())));
     }
     assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), Some(2));
     bench.pass(2 * GRACE);
@@ -234,7 +237,7 @@ fn copies_of_the_cluster_that_answers_again_are_judged_again() {
     bench.contact(Side::Hub).moves += 1;
     bench.tell(Event::Due);
     assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), Some(1));
-    bench.end_with("a", HeldFor::Doubted(Doubt::MadeFrom("older".into())));
+    bench.end_with("a", HeldFor::Unverified(Unverified::MadeFrom("older".into())));
     bench.pass(70 * SECOND);
     assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), None);
     assert_eq!(bench.working(), ["a"]);
@@ -268,7 +271,7 @@ fn what_people_have_confirmed_of_another_cluster_is_carried_out_after_a_restart(
     assert_eq!(next.working(), names);
     for name in names {
         assert!(next.job(name).may_delete);
-        next.end_with(name, HeldFor::Doubted(Doubt::MadeFrom("the-hub".into())));
+        next.end_with(name, HeldFor::Unverified(Unverified::MadeFrom("the-hub".into())));
         assert!(
             next.working().contains(&name),
             "{name} is no stray: {:?}",

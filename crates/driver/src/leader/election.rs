@@ -73,7 +73,7 @@ const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum Output {
     /// Send this, and report the result.
     Send(Request),
     /// Nothing before this moment.
@@ -177,7 +177,7 @@ impl Election {
     }
 
     /// What to do `now`. One request at a time: to be called again only after its answer.
-    pub(super) fn next(&mut self, now: Instant) -> Step {
+    pub(super) fn next(&mut self, now: Instant) -> Output {
         if self.until.is_some() && self.leads_until(now).is_none() {
             self.until = None;
             self.knowledge = Knowledge::Stale;
@@ -188,9 +188,9 @@ impl Election {
             });
         }
         if now < self.due {
-            return Step::Wait(self.due);
+            return Output::Wait(self.due);
         }
-        Step::Send(match (self.knowledge, &self.seen) {
+        Output::Send(match (self.knowledge, &self.seen) {
             (Knowledge::Absent, _) => Request::Create(self.term()),
             (Knowledge::Ours, Some(lease)) => Request::Update(lease.version.clone(), self.term()),
             (Knowledge::Stale, _) | (Knowledge::Ours, None) => Request::Read,

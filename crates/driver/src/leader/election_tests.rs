@@ -41,18 +41,18 @@ fn failed() -> Answer {
 }
 
 /// What is expected next: `read`, `create`, `update VERSION`, or `wait SECOND`.
-fn name(step: &Step, start: Instant) -> String {
+fn name(step: &Output, start: Instant) -> String {
     match step {
-        Step::Send(Request::Read) => "read".into(),
-        Step::Send(Request::Create(term)) => {
+        Output::Send(Request::Read) => "read".into(),
+        Output::Send(Request::Create(term)) => {
             assert_eq!((term.holder.as_str(), term.transitions, &term.acquired), (ME, 0, &None));
             "create".into()
         }
-        Step::Send(Request::Update(version, term)) => {
+        Output::Send(Request::Update(version, term)) => {
             assert_eq!((term.holder.as_str(), term.seconds), (ME, 15));
             format!("update {version}")
         }
-        Step::Wait(until) => format!("wait {}", (*until - start).as_secs_f64()),
+        Output::Wait(until) => format!("wait {}", (*until - start).as_secs_f64()),
     }
 }
 
@@ -324,7 +324,7 @@ fn a_process_that_was_paused_does_not_lead() {
     let now = start + Duration::from_secs(60);
     election.answered(start, now, written("1", 0), 0.0);
     assert_eq!(election.leads_until(now), None);
-    assert_eq!(election.next(now), Step::Send(Request::Read));
+    assert_eq!(election.next(now), Output::Send(Request::Read));
 }
 
 #[test]
@@ -363,7 +363,7 @@ fn counts_terms_and_says_since_when_it_holds_the_lease() {
         let mut election = Election::new(ME.into(), Timing::new(Duration::from_millis(14_001)), start);
         election.answered(start, start, answer, 0.0);
         match election.next(start + Duration::from_secs(5)) {
-            Step::Send(Request::Update(_, term) | Request::Create(term)) => term,
+            Output::Send(Request::Update(_, term) | Request::Create(term)) => term,
             step => panic!("{step:?}"),
         }
     };

@@ -27,7 +27,7 @@ use kube_lite::{Cluster, Content, Error, ObjectName};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-use self::election::{Answer, Election, Request, Step, Timing};
+use self::election::{Answer, Election, Output, Request, Timing};
 use self::lease::{Lease, LeaseSpec, leases};
 
 /// How long giving up the Lease may take: an unreachable server must not keep a process from ending.
@@ -101,8 +101,8 @@ pub async fn while_leading<T, W: Future<Output = T>>(
         let mut wake = until;
         if request.is_none() {
             match candidate.election.next(now) {
-                Step::Wait(due) => wake = Some(until.map_or(due, |until| until.min(due))),
-                Step::Send(next) => request = Some(candidate.send(next)),
+                Output::Wait(due) => wake = Some(until.map_or(due, |until| until.min(due))),
+                Output::Send(next) => request = Some(candidate.send(next)),
             }
         }
         tokio::select! {
@@ -339,7 +339,7 @@ impl Candidate {
 
     fn log_standby(&mut self, now: Instant) {
         let holder = self.election.last_seen().map_or("", LeaseSpec::holder).to_owned();
-        let is_about_to_be_taken = matches!(self.election.next(now), Step::Send(_));
+        let is_about_to_be_taken = matches!(self.election.next(now), Output::Send(_));
         if is_about_to_be_taken || holder == self.logged_holder {
             return;
         }

@@ -23,6 +23,8 @@ pub struct Server {
     /// How many writes have begun, and how many were given up.
     pub written: Cell<usize>,
     pub given_up: Cell<usize>,
+    /// What the last write had.
+    pub last: RefCell<Bytes>,
     /// No write is answered.
     pub is_silent: Cell<bool>,
     /// It forbids all writes.
@@ -95,8 +97,9 @@ impl Server {
         response(200, events.map(Ok).boxed_local())
     }
 
-    async fn write(&self) -> Response {
+    async fn write(&self, body: Bytes) -> Response {
         self.written.set(self.written.get() + 1);
+        self.last.replace(body);
         if self.is_silent.get() {
             let _given_up = GivenUp(&self.given_up);
             return pending().await;
@@ -133,7 +136,7 @@ impl ApiServer for Port {
                 Method::GET if is_list && watches => self.0.watch(),
                 Method::GET if is_list => self.0.list(),
                 Method::GET => whole(200, &json!({"kind": "APIVersions"})),
-                _ => self.0.write().await,
+                _ => self.0.write(request.into_body()).await,
             })
         }
         .boxed_local()

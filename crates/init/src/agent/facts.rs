@@ -6,7 +6,7 @@ use super::Agent;
 use super::border::Request;
 use super::references::{Known, Type, TypeName};
 use super::report::{NO_INITIALIZER, NO_SUCH_TYPE, Said, Subject};
-use super::status::{Facts, Finding, Step};
+use super::status::{Facts, Finding, TargetWork};
 use super::{group::Group, targets};
 use crate::fill::Trouble;
 use crate::kinds::InitTarget;
@@ -28,10 +28,10 @@ impl Agent {
         }
     }
 
-    fn request_of(&self, step: Step) -> Option<Request> {
+    fn request_of(&self, step: TargetWork) -> Option<Request> {
         Some(match step {
-            Step::Examine(name, changes) => Request::Examine(Rc::clone(self.targets.named(&name)?), changes),
-            Step::Write { name, uid, status } => Request::WriteStatus(name, uid, status),
+            TargetWork::Examine(name, changes) => Request::Examine(Rc::clone(self.targets.named(&name)?), changes),
+            TargetWork::Write { name, uid, status } => Request::WriteStatus(name, uid, status),
         })
     }
 

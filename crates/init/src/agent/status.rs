@@ -63,7 +63,7 @@ pub(super) struct Facts {
 
 /// What is to be done at a target.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum TargetWork {
     /// Its templates are to be read, as they are after so many changes.
     Examine(ObjectName, u64),
     /// This is to be written. The times of conditions that have changed are empty.
@@ -136,7 +136,7 @@ impl Statuses {
         &mut self,
         facts: impl Fn(&ObjectName, Option<&Trouble>) -> Option<Facts>,
         now: Instant,
-    ) -> Option<Step> {
+    ) -> Option<TargetWork> {
         if self.due().is_none_or(|due| now < due) {
             return None;
         }
@@ -144,7 +144,7 @@ impl Statuses {
         for (name, entry) in &self.entries {
             if !entry.is_examined {
                 self.is_busy = true;
-                return Some(Step::Examine(name.clone(), entry.changes));
+                return Some(TargetWork::Examine(name.clone(), entry.changes));
             }
             let Some(facts) = facts(name, entry.trouble.as_ref()) else {
                 continue;
@@ -157,7 +157,7 @@ impl Statuses {
             if due <= now {
                 self.is_busy = true;
                 let (name, uid) = (name.clone(), entry.stored.metadata.uid.clone());
-                return Some(Step::Write { name, uid, status });
+                return Some(TargetWork::Write { name, uid, status });
             }
             look_at = Some(look_at.map_or(due, |before: Instant| before.min(due)));
         }

@@ -94,11 +94,11 @@ fn goes_on(all: &mut Statuses, begin: Instant, now: &mut Instant, facts: &Facts)
         *now = due.max(*now);
         let seconds = (*now - begin).as_secs();
         match all.next(|_, _| Some(facts.clone()), *now) {
-            Some(Step::Examine(name, changes)) => {
+            Some(TargetWork::Examine(name, changes)) => {
                 all.is_examined(&name, changes, None);
                 steps.push((seconds, format!("examine {}", name.name)));
             }
-            Some(Step::Write { name, status, .. }) => {
+            Some(TargetWork::Write { name, status, .. }) => {
                 all.is_written(&name, Ok(&status), *now);
                 steps.push((seconds, format!("write {}", name.name)));
             }
@@ -162,7 +162,7 @@ fn where_no_status_can_be_written_one_request_finds_that_out() {
         all.touch(now);
         now += GATHER;
         let step = all.next(|_, _| Some(facts(true, 0)), now);
-        assert!(matches!(step, Some(Step::Write { .. })));
+        assert!(matches!(step, Some(TargetWork::Write { .. })));
         assert!(all.next(|_, _| Some(facts(true, 0)), now).is_none(), "one at a time");
         let error = Error::from_answer(code, None, body.as_bytes());
         assert_eq!(all.is_written(&name("a"), Err(&error), now), is_off, "{code}");
@@ -210,15 +210,15 @@ fn what_was_examined_before_a_change_does_not_count() {
     all.is_there(name("a"), stored(&Value::Null));
     all.touch(now);
     let later = now + GATHER;
-    let Some(Step::Examine(of, changes)) = all.next(|_, _| None, later) else {
+    let Some(TargetWork::Examine(of, changes)) = all.next(|_, _| None, later) else {
         panic!("it is examined")
     };
     all.changes(|_| true);
     all.is_examined(&of, changes, Some(Trouble::of_workspace(Why::NoPath)));
-    assert!(matches!(all.next(|_, _| None, later), Some(Step::Examine(..))));
+    assert!(matches!(all.next(|_, _| None, later), Some(TargetWork::Examine(..))));
     all.is_examined(&of, changes + 1, None);
     let write = all.next(|_, trouble| trouble.is_none().then(|| facts(true, 0)), later);
-    assert!(matches!(write, Some(Step::Write { .. })));
+    assert!(matches!(write, Some(TargetWork::Write { .. })));
     all.keep(|_| false);
     all.is_written(&of, Ok(&TargetStatus::default()), later);
     assert!(all.next(|_, _| Some(facts(true, 0)), later).is_none());

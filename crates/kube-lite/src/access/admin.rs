@@ -15,8 +15,16 @@ use super::kubeconfig::{self, Parts, Wanted, items};
 use super::{Access, Renewed, at, from_parts};
 use crate::files;
 
-/// The flag that names a context.
-const CONTEXT: &str = "--context";
+/// What is to be named in messages.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct AdminFlags {
+    /// The flag that names a context.
+    pub context: &'static str,
+    /// The flag that names a user.
+    pub user: &'static str,
+    /// What to do where there is neither file nor server.
+    pub without: &'static str,
+}
 
 /// The files and flags.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -25,21 +33,23 @@ pub struct Admin {
     pub files: Vec<PathBuf>,
     /// What named them, for messages: a flag, a variable, or a folder.
     pub named_by: &'static str,
+    /// What names the others, for messages.
+    pub flags: AdminFlags,
     /// Whether a missing file is an error. In lists, missing files are skipped.
     pub must_exist: bool,
-    /// `--context`.
+    /// The context that counts, in the place of the current one.
     pub context: Option<String>,
-    /// `--user`.
+    /// The user, in the place of the context's.
     pub user: Option<String>,
-    /// `--server`.
+    /// The server's URL, in the place of the cluster's.
     pub server: Option<String>,
-    /// `--token`.
+    /// The token, in the place of all that the user has.
     pub token: Option<String>,
-    /// `--certificate-authority`.
+    /// The file with the CA of the server's certificate.
     pub certificate_authority: Option<String>,
-    /// `--insecure-skip-tls-verify`.
+    /// Whether the server's certificate is not verified.
     pub insecure: bool,
-    /// `--tls-server-name`.
+    /// The name that the server's certificate has to be for.
     pub tls_server_name: Option<String>,
 }
 
@@ -74,9 +84,9 @@ pub fn load(side: &str, admin: &Admin) -> Result<Access, AccessError> {
     let mut place = AccessPlace::new(side, admin.to_string());
     let parts = admin
         .merged()
-        .and_then(|root| Parts::of(&root, Path::new(""), wanted(None), &mut place, exec::resolve));
+        .and_then(|root| Parts::of(&root, Path::new(""), admin.wanted(None), &mut place, exec::resolve));
     let loaded = match parts {
-        Ok(parts) => from_parts(parts, &admin.to_string(), &Renewed::default(), CONTEXT),
+        Ok(parts) => from_parts(parts, &admin.to_string(), &Renewed::default(), admin.flags.context),
         Err(fault) => Err(fault),
     };
     at(place, loaded)
@@ -91,20 +101,20 @@ impl Admin {
         }
         let (mut context, mut cluster, mut user) = (Map::new(), Map::new(), Map::new());
         if self.context.is_some() || root.contains_key("current-context") {
-            let name = kubeconfig::pick_context(&root, wanted(self.context.as_deref()))?;
+            let name = kubeconfig::pick_context(&root, self.wanted(self.context.as_deref()))?;
             context = kubeconfig::entry(&root, "contexts", "context", &name)?.unwrap_or_default();
             let of = |field: &str| context.get(field).and_then(Value::as_str).unwrap_or_default();
             cluster = kubeconfig::entry(&root, "clusters", "cluster", of("cluster"))?.unwrap_or_default();
             user = kubeconfig::entry(&root, "users", "user", of("user"))?.unwrap_or_default();
         } else if self.server.is_none() {
-            kubeconfig::pick_context(&root, wanted(None))?;
+            kubeconfig::pick_context(&root, self.wanted(None))?;
         }
         if let Some(name) = &self.user {
             let known = || kubeconfig::listed("user", &kubeconfig::names(&root, "users").collect::<Vec<_>>());
             let missing = || {
                 BadField::of(
                     Entry::None,
-                    "--user",
+                    self.flags.user,
                     format!("{name:?} is not in the file, which has {}", known()),
                 )
             };
@@ -184,16 +194,18 @@ impl Admin {
             merge(&mut merged, root, file);
         }
         if !found && self.server.is_none() {
-            let why =
-                "there is no kubeconfig: name the hub's with --kubeconfig or KUBECONFIG, or give --server and --token";
-            return Err(BadField::new("", why));
+            return Err(BadField::new(
+                "",
+                format!("there is no kubeconfig: {}", self.flags.without),
+            ));
         }
         Ok(merged)
     }
-}
 
-fn wanted(context: Option<&str>) -> Wanted<'_> {
-    Wanted { context, flag: CONTEXT }
+    fn wanted<'a>(&self, context: Option<&'a str>) -> Wanted<'a> {
+        let flag = self.flags.context;
+        Wanted { context, flag }
+    }
 }
 
 /// Adds what is not there yet.

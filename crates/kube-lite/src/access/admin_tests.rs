@@ -25,6 +25,11 @@ fn check(change: impl FnOnce(&mut Admin)) -> Result<String, String> {
     let mut admin = Admin {
         files: vec![path("none"), path("one/config"), path("two/config")],
         named_by: "KUBECONFIG",
+        flags: AdminFlags {
+            context: "--context",
+            user: "--user",
+            without: "name one with --kubeconfig",
+        },
         ..Admin::default()
     };
     change(&mut admin);
@@ -86,7 +91,7 @@ fn says_what_is_wrong_without_a_token() {
         ),
         (
             Box::new(|admin: &mut Admin| admin.files.truncate(1)),
-            "there is no kubeconfig: name the hub's with --kubeconfig or KUBECONFIG, or give --server and --token",
+            "there is no kubeconfig: name one with --kubeconfig",
         ),
         (
             Box::new(|admin: &mut Admin| admin.must_exist = true),

@@ -23,14 +23,14 @@ use crate::{Body, Error, Response};
 /// is probed. If it does not answer, it is unreachable; if it does, the request may take longer.
 ///
 /// Not the time of a whole transfer: a large list over a slow link continues as long as bytes keep coming.
-const DOUBT: Duration = Duration::from_secs(20);
+const PROBE_AFTER: Duration = Duration::from_secs(20);
 /// How often that may happen for one answer: API servers give a write 34 s and a read 60 s, and then answer that it
 /// took too long.
-const DOUBTS: u32 = 4;
+const PROBES: u32 = 4;
 /// How long an answer may take while the link is busy: it may be waiting behind other bodies, 64 kB of each stream,
 /// which at 64 kbit/s is 8 s each.
 const BUSY_LIMIT: Duration = Duration::from_secs(300);
-/// A link that moves fewer bytes than this in [`DOUBT`] is not busy: answers to pings and bookmarks are smaller.
+/// A link that moves fewer bytes than this in [`PROBE_AFTER`] is not busy: answers to pings and bookmarks are smaller.
 const BUSY: u64 = 4096;
 /// The bytes per second with which a large object is sent at least, an eighth of a link with 64 kbit/s: the time that
 /// follows is added to these limits.
@@ -206,7 +206,7 @@ impl Cluster {
         Err(Error::BadAnswer(format!("more than {most} bytes")))
     }
 
-    /// Waits while the side answers: for [`DOUBTS`] times [`DOUBT`], and as long as the link is busy, up to `most`.
+    /// Waits while the side answers: for [`PROBES`] times [`PROBE_AFTER`], and as long as the link is busy, up to `most`.
     async fn patiently<F: Future>(
         &self,
         most: Duration,
@@ -216,16 +216,16 @@ impl Cluster {
     ) -> Result<F::Output, Error> {
         let mut future = pin!(future);
         let start = Instant::now();
-        for _ in 0..DOUBTS {
+        for _ in 0..PROBES {
             let left = most.saturating_sub(start.elapsed());
-            if let Some(output) = self.while_it_moves(DOUBT, left, &mut future).await {
+            if let Some(output) = self.while_it_moves(PROBE_AFTER, left, &mut future).await {
                 return Ok(output);
             }
             if start.elapsed() >= most {
                 break;
             }
             // Since when nothing has moved.
-            let since = start + start.elapsed().saturating_sub(DOUBT);
+            let since = start + start.elapsed().saturating_sub(PROBE_AFTER);
             match select(&mut future, pin!(self.lives(since))).await {
                 Either::Left((output, _)) => return Ok(output),
                 Either::Right((true, _)) => self.log_wait(what, about.as_ref(), start),

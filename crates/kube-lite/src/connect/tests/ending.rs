@@ -17,7 +17,7 @@ use crate::Error as ClusterError;
 
 /// How a server ends things.
 #[derive(Clone, Copy, Debug)]
-enum End {
+enum ServerFault {
     /// It refuses the first request without beginning with it.
     Refuses,
     /// It ends the first connection without beginning with the request.
@@ -36,7 +36,7 @@ const SETTINGS_THEN_GOAWAY: &[u8] = &[
     0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, // GOAWAY
 ];
 
-async fn serve(pki: &Pki, end: End, closing: Arc<Notify>) -> SocketAddr {
+async fn serve(pki: &Pki, end: ServerFault, closing: Arc<Notify>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let acceptor = TlsAcceptor::from(Arc::new(pki.server_config(&[b"h2"], None)));
@@ -46,7 +46,7 @@ async fn serve(pki: &Pki, end: End, closing: Arc<Notify>) -> SocketAddr {
             let Ok(mut stream) = acceptor.accept(stream).await else {
                 continue;
             };
-            if matches!(end, End::GoesAway) && connection == 0 {
+            if matches!(end, ServerFault::GoesAway) && connection == 0 {
                 // The request is on its way.
                 let mut some = [0; 256];
                 let _ = stream.read(&mut some).await;
@@ -60,12 +60,16 @@ async fn serve(pki: &Pki, end: End, closing: Arc<Notify>) -> SocketAddr {
     address
 }
 
-async fn answer(stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin, end: End, closing: Arc<Notify>) {
+async fn answer(
+    stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+    end: ServerFault,
+    closing: Arc<Notify>,
+) {
     let mut connection = h2::server::handshake(stream).await.unwrap();
     let mut requests = 0;
     while let Some(Ok((_, mut respond))) = connection.accept().await {
         requests += 1;
-        if matches!(end, End::Refuses) && requests == 1 {
+        if matches!(end, ServerFault::Refuses) && requests == 1 {
             respond.send_reset(Reason::REFUSED_STREAM);
             continue;
         }
@@ -77,10 +81,10 @@ async fn answer(stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpi
             _ = connection.accept() => return,
         }
         match end {
-            End::Resets(reason) => body.send_reset(reason),
-            End::Closes => connection.abrupt_shutdown(Reason::NO_ERROR),
-            End::Dies => return,
-            End::Refuses | End::GoesAway => body.send_data(Bytes::new(), true).unwrap(),
+            ServerFault::Resets(reason) => body.send_reset(reason),
+            ServerFault::Closes => connection.abrupt_shutdown(Reason::NO_ERROR),
+            ServerFault::Dies => return,
+            ServerFault::Refuses | ServerFault::GoesAway => body.send_data(Bytes::new(), true).unwrap(),
         }
     }
 }
@@ -89,12 +93,12 @@ async fn answer(stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpi
 async fn what_a_server_ends_is_no_outage_and_what_it_has_not_begun_with_is_sent_again() {
     let pki = Pki::new(&["127.0.0.1"]);
     for (end, is_away) in [
-        (End::Refuses, None),
-        (End::GoesAway, None),
-        (End::Resets(Reason::INTERNAL_ERROR), Some(false)),
-        (End::Resets(Reason::NO_ERROR), None),
-        (End::Closes, Some(false)),
-        (End::Dies, Some(true)),
+        (ServerFault::Refuses, None),
+        (ServerFault::GoesAway, None),
+        (ServerFault::Resets(Reason::INTERNAL_ERROR), Some(false)),
+        (ServerFault::Resets(Reason::NO_ERROR), None),
+        (ServerFault::Closes, Some(false)),
+        (ServerFault::Dies, Some(true)),
     ] {
         let closing = Arc::new(Notify::new());
         let address = serve(&pki, end, Arc::clone(&closing)).await;
