@@ -25,6 +25,8 @@ mod assumptions;
 mod belonging;
 #[path = "publish_role/chart.rs"]
 mod chart;
+#[path = "publish_role/ending.rs"]
+mod ending;
 #[path = "publish_role/faults.rs"]
 mod faults;
 #[allow(dead_code, reason = "hostile needs more of it")]
@@ -178,6 +180,10 @@ scenarios! {
         a_change_of_what_cannot_belong_to_an_object_costs_no_request
         what_two_objects_have_goes_with_the_last_of_them
         a_status_goes_along_where_that_is_asked_for
+    ;
+    ending:
+        an_object_ends_though_the_claim_for_what_it_names_is_not_accepted
+        an_object_ends_though_the_path_of_its_workspace_is_not_shown_any_more
     ;
     applied:
         what_others_add_stays_and_what_the_object_drops_goes

@@ -18,7 +18,7 @@ use crate::kinds::API_VERSION;
 use crate::publishing::Exported;
 use crate::route::Route;
 use crate::sides::Primary;
-use crate::trouble::Trouble;
+use crate::trouble::{Cause, Trouble};
 use driver::events::Record;
 
 /// What fails.
@@ -151,7 +151,7 @@ impl Report {
             object: String::new(),
             words: misfit.words.clone(),
             advice: "correct it; it is tried at once then",
-            is_refused: false,
+            cause: Cause::Rules,
             shared: None,
         };
         let subject = Subject::Published(Rc::clone(&misfit.name));

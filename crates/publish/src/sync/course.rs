@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{Pass, Settled, copied, hash_of};
 use crate::copy;
+use crate::keys::ObjectKey;
 use crate::lifecycle::{self, Next, Pair};
 use crate::trouble::Stop;
 
@@ -25,7 +26,11 @@ impl Pass<'_> {
             return Ok(Settled::Filtered);
         }
         if self.route.resource.workspace_paths {
-            self.key.workspace_path = Some(self.workspace_path().await?);
+            self.key.workspace_path = match self.workspace_path().await {
+                // Its end does not depend on what the consumer does not let the agent read.
+                Err(stop) if is_ending && matches!(stop, Stop::Fails(_)) => None,
+                path => Some(path?),
+            };
         }
         // One that was never seen before has no copy: nobody has to search for it.
         let copy = if is_known {
@@ -33,6 +38,9 @@ impl Pass<'_> {
         } else {
             None
         };
+        if let (true, None, Some(copy)) = (is_ending, &self.key.workspace_path, &copy) {
+            self.key.workspace_path = ObjectKey::of_copy(copy).and_then(|key| key.workspace_path);
+        }
         // Somebody else may have deleted the copy: then what they are called follows from what it would be, or is written down.
         let has_related = is_ending && self.has_related().await?;
         let planned = if has_related && copy.is_none() {

@@ -17,7 +17,7 @@ use crate::keys::{state_key, state_key_of_kind};
 use crate::kinds::{Origin, Related, TypeOf};
 use crate::lifecycle::{self, Propagation};
 use crate::sides::Side;
-use crate::trouble::Stop;
+use crate::trouble::{Stop, passed};
 use crate::turn::{FoundUses, Use};
 
 /// What belongs to a primary, as it is written down.
@@ -50,9 +50,19 @@ impl Named {
             name: name.name.to_string(),
         }
     }
+
+    /// True for this object, in whichever version.
+    fn is(&self, end: &End<'_>, name: &ObjectName) -> bool {
+        let TypeOf { group, resource, .. } = &self.type_of;
+        end.served.resource.is(group, resource) && self.namespace == name.namespace() && self.name == *name.name
+    }
 }
 
 impl Belonging {
+    fn is(&self, [here, there]: &[End<'_>; 2], (from, to): &Pair) -> bool {
+        self.from.is(here, from) && self.to.is(there, to)
+    }
+
     fn of(origin: Origin, [here, there]: &[End<'_>; 2], (from, to): &Pair) -> Self {
         Self {
             origin,
@@ -189,14 +199,13 @@ impl Pass<'_> {
     /// Takes away what goes with the primary, and no other primary has. True if all of it is gone.
     pub(super) async fn clean_up(&self, object: &Value, copy: &Value) -> Result<bool, Stop> {
         let (located, failure) = self.locate(object, copy, Related::ends_with_primary).await?;
-        // What the rules do not name any more is written down.
-        if let Some(stop) = failure.filter(|stop| !stop.is_of_rules()) {
-            return Err(stop);
-        }
+        // What the rules do not name any more, or is out of reach, is written down.
+        let mut failure = failure.filter(|stop| !stop.is_of_rules() && !stop.is_denied());
         let mut all = Vec::new();
         let mut uses: BTreeSet<Use> = located.iter().flat_map(Located::uses).collect();
         for one in &self.written_down().await? {
-            let Some((ends, pair)) = self.place_of(one).await? else {
+            let place = self.place_of(one).await;
+            let Some((ends, pair)) = passed(place, &mut failure)?.flatten() else {
                 continue;
             };
             let is_new = !used(&ends, &pair).iter().all(|used| uses.contains(used));
@@ -210,7 +219,7 @@ impl Pass<'_> {
         );
         all.extend(located.into_iter().map(|located| (located.ends, located.pairs)));
         if uses.is_empty() {
-            return Ok(true);
+            return failure.map_or(Ok(true), Err);
         }
         let own = &self.job.turn.uses;
         let is_known = own.is_known && uses.is_subset(&own.known);
@@ -228,17 +237,22 @@ impl Pass<'_> {
         let mut is_gone = true;
         for (ends, pairs) in &all {
             for pair in pairs {
-                is_gone &= self.end_related(ends, pair, &BTreeSet::new()).await?;
+                let is_over = self.end_related(ends, pair, &BTreeSet::new()).await;
+                is_gone &= passed(is_over, &mut failure)?.unwrap_or(false);
             }
         }
-        Ok(is_gone)
+        failure.map_or(Ok(is_gone), Err)
     }
 
     /// The object at the other end goes, and then our finalizer at the origin, but for what is to stay. True if both are
     /// gone, or stay since another primary has them.
     async fn end_related(&self, ends: &[End<'_>; 2], pair: &Pair, stays: &BTreeSet<Use>) -> Result<bool, Stop> {
         let (from, to) = pair;
-        let source = ends[0].get(from).await?;
+        let source = match ends[0].get(from).await {
+            // What the agent could never read has never come to the other end.
+            Err(stop) if stop.is_denied() && !self.was_synced(ends, pair).await? => return Ok(true),
+            source => source?,
+        };
         // Names come from both sides: one that was never synced is somebody else's, whatever names it.
         if source
             .as_ref()
@@ -255,6 +269,12 @@ impl Pass<'_> {
             None if self.is_kept(&ends[1], to, stays) => Ok(true),
             None => self.delete_related(ends, pair).await,
         }
+    }
+
+    /// True if something of a pair was made or marked: then it is written down, or there is a state.
+    async fn was_synced(&self, ends: &[End<'_>; 2], pair: &Pair) -> Result<bool, Stop> {
+        let is_written = self.written_down().await?.iter().any(|one| one.is(ends, pair));
+        Ok(is_written || self.states(&ends[0], &pair.0).read().await?.is_some())
     }
 
     /// Another primary has this too.

@@ -17,7 +17,7 @@ use crate::labels::Selector;
 use crate::lifecycle;
 use crate::related::{Both, Names, other};
 use crate::sides::Side;
-use crate::trouble::Stop;
+use crate::trouble::{Stop, passed};
 use crate::turn::Use;
 
 /// What to do about a related resource that cannot be found out.
@@ -106,11 +106,7 @@ impl Pass<'_> {
                 let pairs = self.pairs(related, &both, &ends).await?;
                 Ok(Located { related, ends, pairs })
             };
-            match located.await {
-                Ok(located) => all.push(located),
-                Err(stop @ Stop::Fails(_)) => failure = failure.or(Some(stop)),
-                Err(stop) => return Err(stop),
-            }
+            all.extend(passed(located.await, &mut failure)?);
         }
         Ok((all, failure))
     }
