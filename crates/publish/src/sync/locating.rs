@@ -202,7 +202,9 @@ impl Pass<'_> {
             Locator::Reference(place) => both.referenced(place, related.origin),
             Locator::Template(template) => both.rendered(template, related.origin),
             Locator::Selector(locator) => {
-                let selector = both.selector(locator).map_err(wrong)?;
+                let Some(selector) = both.selector(locator).map_err(wrong)? else {
+                    return Ok(Vec::new());
+                };
                 let found = self.list_related(origin, resource, namespace, &selector).await?;
                 let is_namespace = resource.is("", "namespaces");
                 let names = found.iter().map(|found| rewritten(both, locator, found, is_namespace));
