@@ -254,7 +254,7 @@ impl Report {
     /// An object is not in sync. The provider's words are for the log alone.
     pub(super) fn object_fails(
         &mut self,
-        primary: &Primary,
+        (primary, uid): (&Primary, &str),
         route: &Route,
         trouble: &Trouble,
         now: Instant,
@@ -284,7 +284,7 @@ impl Report {
         Some(Record {
             object: primary.name.clone(),
             type_of: [remote.api_version(), remote.kind.clone()],
-            uid: String::new(),
+            uid: uid.to_owned(),
             is_warning: true,
             reason: "ReconcilingError",
             message: "An error occurred while processing the object.".to_owned(),

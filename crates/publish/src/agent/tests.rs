@@ -132,6 +132,7 @@ impl Bench {
             records: Vec::new(),
             uses: None,
             left: BTreeSet::new(),
+            uid: String::new(),
             version: 1,
         };
         self.handle(Event::Answer(Answer::Synced(primary, synced)));

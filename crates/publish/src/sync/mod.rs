@@ -90,6 +90,8 @@ pub(crate) struct Synced {
     pub(crate) left: BTreeSet<Rc<str>>,
     /// The version of the object that this is about.
     pub(crate) version: u64,
+    /// Its UID, if it was read.
+    pub(crate) uid: String,
 }
 
 /// What to do about a rule that fails.
@@ -115,6 +117,8 @@ struct Pass<'a> {
     waits: Cell<bool>,
     /// The version of the object: as it was read, or written under the condition that it was still that.
     version: Cell<u64>,
+    /// Its UID, once it is read.
+    uid: RefCell<String>,
     known: &'a Known,
     large: Large<'a>,
 }
@@ -148,6 +152,7 @@ pub(crate) async fn pass(
         left: RefCell::default(),
         waits: Cell::default(),
         version: Cell::default(),
+        uid: RefCell::default(),
         known,
         large: Large::new(known.limits()),
     };
@@ -163,6 +168,7 @@ pub(crate) async fn pass(
         uses: pass.uses.into_inner(),
         left: pass.left.into_inner(),
         version: pass.version.get(),
+        uid: pass.uid.into_inner(),
     }
 }
 

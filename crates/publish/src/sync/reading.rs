@@ -25,6 +25,8 @@ impl Pass<'_> {
     pub(super) async fn read(&self) -> Result<Option<Value>, Stop> {
         let found = self.found().await?;
         self.version.set(found.as_ref().map(version_of).unwrap_or_default());
+        let uid = found.as_ref().and_then(|found| found["metadata"]["uid"].as_str());
+        self.uid.replace(uid.unwrap_or_default().to_owned());
         Ok(found)
     }
 
