@@ -184,6 +184,7 @@ scenarios! {
     ending:
         an_object_ends_though_the_claim_for_what_it_names_is_not_accepted
         an_object_ends_though_the_path_of_its_workspace_is_not_shown_any_more
+        the_copy_of_another_agent_stays_when_an_object_ends
     ;
     applied:
         what_others_add_stays_and_what_the_object_drops_goes

@@ -16,6 +16,8 @@ impl Pass<'_> {
         };
         let is_ending = lifecycle::is_in_deletion(&object);
         let is_known = lifecycle::has_finalizer(&object) || self.job.turn.copy.is_some();
+        self.is_ending.set(is_ending);
+        self.is_known.set(is_known);
         // The end of a known object does not depend on filters, nor on a namespace that may be gone.
         let matches = if is_ending {
             is_known
@@ -33,11 +35,7 @@ impl Pass<'_> {
             };
         }
         // One that was never seen before has no copy: nobody has to search for it.
-        let copy = if is_known {
-            self.find_copy(is_ending).await?
-        } else {
-            None
-        };
+        let copy = if is_known { self.find_copy().await? } else { None };
         if let (true, None, Some(copy)) = (is_ending, &self.key.workspace_path, &copy) {
             self.key.workspace_path = ObjectKey::of_copy(copy).and_then(|key| key.workspace_path);
         }

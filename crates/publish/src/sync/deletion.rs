@@ -3,6 +3,8 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
+use kube_lite::ObjectName;
+use kube_lite::logging::log_line;
 use kube_lite::logging::times::date_and_time;
 use serde_json::{Value, json};
 
@@ -13,6 +15,10 @@ use crate::sides::Side;
 use crate::trouble::Stop;
 
 const DELETING: &str = "deleting the copy";
+/// What to do about a copy whose object may have been lost.
+const LOST: &str = "bring the object back, which then has this copy; or delete the copy";
+/// What to do about a copy that is another agent's.
+const OTHERS: &str = "delete it, if there is no agent of that name any more";
 /// How long a copy may have been there that goes with an object which has gone without waiting for it.
 const YOUNG: Duration = Duration::from_secs(300);
 
@@ -21,14 +27,20 @@ impl Pass<'_> {
     /// that is gone without that may have been lost, as by a restore, and its copy stays. Only one that was just made goes:
     /// a delete that had begun before the finalizer was added ends nevertheless.
     pub(super) async fn without_origin(&self) -> Result<Settled, Stop> {
-        let Some(copy) = self.find_copy(true).await? else {
+        self.is_ending.set(true);
+        self.is_known.set(true);
+        let Some(copy) = self.find_copy().await? else {
             return Ok(Settled::Gone);
         };
         let metadata = &copy["metadata"];
         let made = metadata["creationTimestamp"].as_str().unwrap_or_default();
         let now = self.now.duration_since(UNIX_EPOCH).unwrap_or_default();
         let young = date_and_time(now.saturating_sub(YOUNG));
-        if !metadata["deletionTimestamp"].is_null() || *made < *young {
+        if !metadata["deletionTimestamp"].is_null() {
+            return Ok(Settled::Gone);
+        }
+        if *made < *young {
+            self.leaves(&name_of(&copy), "its object has gone without waiting for it", LOST);
             return Ok(Settled::Gone);
         }
         let name = &self.primary.name;
@@ -53,6 +65,20 @@ impl Pass<'_> {
         Err(Stop::again(DELETING))
     }
 
+    fn leaves(&self, copy: &ObjectName, why: &str, advice: &str) {
+        let kind = &self.route.local().kind;
+        log_line!(
+            Warn,
+            CopyLeft,
+            "the copy of an object that is gone is left",
+            cluster = self.primary.name.workspace(),
+            name = self.primary.name.name,
+            object = format!("{kind}/{}/{}", copy.namespace(), copy.name),
+            error = why,
+            advice = advice
+        );
+    }
+
     async fn end_copy(&self, object: &Value, copy: &Value) -> Result<(), Stop> {
         let name = name_of(copy);
         let deleted = delete(self.service, self.route.local(), &name, copy, Propagation::of(object)).await;
@@ -74,6 +100,9 @@ impl Pass<'_> {
         }
         let message = "Object deletion has been completed, finalizer has been removed.";
         self.record(object, "ObjectDeleted", message);
+        if let Some(copy) = self.others.take() {
+            self.leaves(&copy, "it is another agent's", OTHERS);
+        }
         Ok(Settled::Gone)
     }
 }

@@ -113,6 +113,12 @@ struct Pass<'a> {
     book: RefCell<Option<BTreeSet<Belonging>>>,
     /// Namespaces of the service cluster in which something that belonged to it is no longer.
     left: RefCell<BTreeSet<Rc<str>>>,
+    /// The copy of another agent, whose object may be in another kcp.
+    others: RefCell<Option<ObjectName>>,
+    /// It had a turn before, of this agent or another one.
+    is_known: Cell<bool>,
+    /// It is being deleted, or gone.
+    is_ending: Cell<bool>,
     /// Something that belongs to it is not gone yet.
     waits: Cell<bool>,
     /// The version of the object: as it was read, or written under the condition that it was still that.
@@ -150,6 +156,9 @@ pub(crate) async fn pass(
         uses: RefCell::default(),
         book: RefCell::default(),
         left: RefCell::default(),
+        others: RefCell::default(),
+        is_known: Cell::default(),
+        is_ending: Cell::default(),
         waits: Cell::default(),
         version: Cell::default(),
         uid: RefCell::default(),
