@@ -38,6 +38,8 @@ mod hostile;
 mod judge;
 #[path = "publish_role/objects.rs"]
 mod objects;
+#[path = "publish_role/pairs.rs"]
+mod pairs;
 #[path = "publish_role/publishing.rs"]
 mod publishing;
 #[path = "publish_role/related.rs"]
@@ -46,6 +48,8 @@ mod related;
 mod rules;
 #[path = "publish_role/running.rs"]
 mod running;
+#[path = "publish_role/states.rs"]
+mod states;
 #[path = "publish_role/take_over.rs"]
 mod take_over;
 #[path = "publish_role/watched.rs"]
@@ -185,6 +189,18 @@ scenarios! {
         an_object_ends_though_the_claim_for_what_it_names_is_not_accepted
         an_object_ends_though_the_path_of_its_workspace_is_not_shown_any_more
         the_copy_of_another_agent_stays_when_an_object_ends
+    ;
+    states:
+        an_object_with_two_places_at_the_other_end_follows_to_both
+        a_state_goes_along_when_its_type_is_stored_in_another_version
+        a_state_is_read_and_written_once_for_all_that_has_changed
+        more_state_than_a_secret_holds_is_said_and_the_status_goes_back
+    ;
+    pairs:
+        only_what_is_there_is_named_at_the_object
+        what_becomes_of_a_related_object_is_said_at_it
+        one_that_fails_holds_up_no_other
+        nothing_that_a_secret_holds_is_in_the_log
     ;
     applied:
         what_others_add_stays_and_what_the_object_drops_goes

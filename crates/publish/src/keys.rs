@@ -124,6 +124,12 @@ pub fn state_key_of_kind(cluster: &str, namespace: &str, name: &str, kind: &str)
     json::hash_of_json(&state_json(cluster, namespace, name, Some(kind)))
 }
 
+/// The same for a pair: one object may come to several others at the other end. Of each the key has its type, namespace and
+/// name.
+pub fn state_key_of_pair(cluster: &str, pair: [[&str; 4]; 2]) -> String {
+    json::hash_of_json(&json!({"cluster": cluster, "pair": pair}).to_string())
+}
+
 /// In the order of Go's fields. The path is always empty there.
 fn state_json(cluster: &str, namespace: &str, name: &str, kind: Option<&str>) -> String {
     let mut out = String::from("{\"ClusterName\":");
@@ -169,6 +175,8 @@ mod tests {
             state_key_of_kind("c1", "shop", "web", "Secret"),
             state_key_of_kind("c1", "shop", "web", "ConfigMap")
         );
+        let key = |to: &str| state_key_of_pair("c1", [["", "secrets", "shop", "web"], ["", "secrets", "c1", to]]);
+        assert_ne!(key("x"), key("y"));
     }
 
     #[test]

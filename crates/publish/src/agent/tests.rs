@@ -70,6 +70,7 @@ impl Bench {
             schema: "v1.shops.demo.example.org".into(),
             remote: of("v1"),
             local: of("v1"),
+            other_versions: Rc::default(),
             has_status: [true, true],
         };
         bench.handle(Event::Answer(Answer::Published("shops".into(), Ok(served))));

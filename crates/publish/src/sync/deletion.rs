@@ -8,7 +8,7 @@ use kube_lite::logging::log_line;
 use kube_lite::logging::times::date_and_time;
 use serde_json::{Value, json};
 
-use super::state::States;
+use super::records::{CLEANUP, DELETED};
 use super::{Pass, Settled, delete, name_of};
 use crate::lifecycle::{self, Propagation};
 use crate::sides::Side;
@@ -49,18 +49,14 @@ impl Pass<'_> {
             return Ok(Settled::Later);
         }
         self.end_copy(&object, &copy).await?;
-        States::of(self).delete().await?;
+        self.delete_states().await?;
         Ok(Settled::Gone)
     }
 
     /// The copy goes. Its own finalizers are respected: its end is news.
     pub(super) async fn delete_copy(&self, object: &Value, copy: &Value) -> Result<Settled, Stop> {
         self.end_copy(object, copy).await?;
-        self.record(
-            object,
-            "ObjectCleanup",
-            "Object deletion has been started and is in progress.",
-        );
+        self.record(object, CLEANUP);
         // It may be gone already.
         Err(Stop::again(DELETING))
     }
@@ -87,7 +83,7 @@ impl Pass<'_> {
 
     /// The finalizer goes, as long as the object is as it was read.
     pub(super) async fn release(&self, object: &Value) -> Result<Settled, Stop> {
-        States::of(self).delete().await?;
+        self.delete_states().await?;
         let Some(patch) = lifecycle::remove_finalizer(object) else {
             return Ok(Settled::Gone);
         };
@@ -98,8 +94,7 @@ impl Pass<'_> {
             Err(error) if error.proves_absent(&name.name) => return Ok(Settled::Gone),
             Err(error) => return Err(Stop::of_primary(self.primary.shard(), "removing the finalizer", error)),
         }
-        let message = "Object deletion has been completed, finalizer has been removed.";
-        self.record(object, "ObjectDeleted", message);
+        self.record(object, DELETED);
         if let Some(copy) = self.others.take() {
             self.leaves(&copy, "it is another agent's", OTHERS);
         }
