@@ -149,6 +149,7 @@ scenarios! {
         whichever_side_it_comes_from
         the_status_of_a_related_object_goes_with_it
         a_status_that_has_no_place_is_said_once
+        rules_for_statuses_of_related_objects_are_followed
     ;
     running:
         one_of_two_replicas_works_and_the_other_takes_over

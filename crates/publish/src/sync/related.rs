@@ -144,13 +144,15 @@ impl Pass<'_> {
             let words = origin.covered(&error.to_string(), &source);
             Stop::because("applying spec.related mutations", words, CORRECT)
         };
-        let mutated = rules.spec(source.clone(), &planned, self.now).map_err(wrong)?;
+        let mut mutated = rules.spec(source.clone(), &planned, self.now).map_err(wrong)?;
         let object = match found {
             None => self.create_related(&mutated, ends, pair).await?,
             Some(found) => self.update_related(&mutated, &found, ends, pair).await?,
         };
         if related.status == StatusSync::On {
-            self.sync_status(&source, &object, ends, pair).await?;
+            let status = rules.status(&mutated, &object, self.now).map_err(wrong)?;
+            mutated["status"] = status.unwrap_or_default();
+            self.sync_status(&mutated, &object, ends, pair).await?;
         }
         Ok(true)
     }
