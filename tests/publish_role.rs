@@ -201,6 +201,7 @@ scenarios! {
         only_what_is_there_is_named_at_the_object
         what_becomes_of_a_related_object_is_said_at_it
         one_that_fails_holds_up_no_other
+        a_schema_of_somebody_else_may_have_no_status
         nothing_that_a_secret_holds_is_in_the_log
     ;
     applied:

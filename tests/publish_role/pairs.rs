@@ -6,8 +6,9 @@ use crate::hostile::is_notified;
 use crate::related::{holds, opened, world};
 use crate::stage::Which;
 use crate::support::objects::{namespace, secret};
-use crate::support::story::SOON;
-use crate::support::{Objects, eventually};
+use crate::support::story::{SOON, arrives};
+use crate::support::{Objects, eventually, holds_throughout};
+use crate::world::{A_WHILE, APIS, World};
 
 fn by_reference(identifier: &str, origin: &str, path: &str) -> Value {
     json!({"identifier": identifier, "origin": origin, "kind": "Secret", "object": {"reference": {"path": path}}})
@@ -112,6 +113,52 @@ pub(crate) async fn one_that_fails_holds_up_no_other(which: Which) {
     }
     is_notified(&consumer, "web").await;
     holds(&world.local, &consumer.id, "a", "theirs").await;
+}
+
+// Issue 45: each status was a 404, with a back-off, for ever.
+pub(crate) async fn a_schema_of_somebody_else_may_have_no_status(which: Which) {
+    let world = World::of(which).await;
+    world.publish(&json!({})).await;
+    let agent = world.agent(&[]);
+    let schema = world.schema_of("shops").await;
+    world.exports(1, 1).await;
+    drop(agent);
+    let found = arrives(&world.provider, APIS, "apiresourceschemas", "", &schema).await;
+    let mut by_hand = json!({"apiVersion": APIS, "kind": "APIResourceSchema",
+        "metadata": {"name": format!("byhand.shops.{}", world.group)}, "spec": found["spec"]});
+    by_hand["spec"]["versions"][0]["subresources"] = json!({});
+    world.provider.create(&by_hand).await;
+    let schemas = json!({"spec": {"latestResourceSchemas": [by_hand["metadata"]["name"]]}});
+    world
+        .provider
+        .merge_patch(APIS, "apiexports", "", &world.export, &schemas)
+        .await;
+    let agent = world.agent(&["--disabled-controllers=apiresourceschema,apiexport"]);
+    let consumer = world.consumer("a").await;
+    for name in ["one", "two"] {
+        world.open(&consumer, name, &json!({"size": 1})).await;
+        let copy = world.copied(&consumer, name, &json!({"size": 1})).await;
+        world.operate(&copy, &json!({"ready": 1})).await;
+        world.edit(&consumer, name, &json!({"spec": {"size": 2}})).await;
+        world.copied(&consumer, name, &json!({"size": 2})).await;
+    }
+    let said = async || {
+        let mut all = consumer.objects.list("v1", "events", "shop", "").await;
+        all.retain(|event| event["reason"] == "StatusSubresourceMissing");
+        all
+    };
+    eventually("it is said", SOON, async || {
+        let said = said().await;
+        (said.len() == 1).then_some(()).ok_or(format!("{said:?}"))
+    })
+    .await;
+    holds_throughout("it is said once", A_WHILE, async || {
+        let said = said().await;
+        (said.len() == 1).then_some(()).ok_or(format!("{said:?}"))
+    })
+    .await;
+    let log = agent.0.log();
+    assert!(!log.contains("ObjectFailed"), "{log}");
 }
 
 // A function of a template may quote what it is given.

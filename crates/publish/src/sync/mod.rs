@@ -39,12 +39,13 @@ pub(crate) use self::known::Known;
 use self::large::Large;
 use self::letting_go::Belonging;
 use self::reading::unread;
-use self::records::{ACCEPTED, STATUS_SYNCED, SYNCED};
+use self::records::{ACCEPTED, NO_STATUS, STATUS_SYNCED, SYNCED};
 use self::state::States;
 use crate::apply::{self, WRITER};
 use crate::copy::{self, Marks, Terms};
 use crate::kcp::{self, parsed};
 use crate::keys::ObjectKey;
+use crate::kinds::TypeOf;
 use crate::lifecycle::{self, Propagation};
 use crate::mutation::RuleError;
 use crate::route::Route;
@@ -322,7 +323,7 @@ impl Pass<'_> {
     /// The status goes back.
     async fn return_status(&self, object: &Value, copy: &Value) -> Result<(), Stop> {
         let [remote, _] = self.route.served.has_status;
-        if !remote {
+        if !remote || self.known.is_without_status(self.primary.route) {
             return Ok(());
         }
         let copy = self.mutated_status(object, copy)?;
@@ -341,13 +342,34 @@ impl Pass<'_> {
             .shard
             .replace_status(self.route.remote(), &self.primary.name, only, &new)
             .await;
-        let written = written.and_then(|written| parsed::<Value>(&written));
-        let written = written.map_err(|error| self.stop_of_primary("returning the status", error))?;
+        let written = match written.and_then(|written| parsed::<Value>(&written)) {
+            // API servers say of a subresource that is missing that the object is not there.
+            Err(error) if error.status().is_some_and(|it| it.code == 404) && self.has_no_status().await => {
+                if self.known.has_no_status(self.primary.route) {
+                    self.record(object, NO_STATUS);
+                }
+                return Ok(());
+            }
+            written => written.map_err(|error| self.stop_of_primary("returning the status", error))?,
+        };
         // Of what the workspace's type does not keep, nothing has come: then that would be said, and checked, for ever.
         if version_of(&written) != version_of(object) {
             self.record(object, STATUS_SYNCED);
         }
         Ok(())
+    }
+
+    /// True if the workspace serves the type, and without a status.
+    async fn has_no_status(&self) -> bool {
+        let remote = self.route.remote();
+        let type_of = TypeOf {
+            group: remote.group.clone(),
+            version: remote.version.clone(),
+            resource: remote.resource.clone(),
+        };
+        let (at, workspace) = ((self.primary.shard(), self.shard), self.primary.name.workspace());
+        let served = self.known.served(at, workspace, &type_of).await;
+        matches!(served, Ok(Some(served)) if !served.status_subresource)
     }
 
     /// The object as it is wanted on the service cluster.

@@ -34,6 +34,11 @@ pub(super) const DELETED: What = normal(
     "ObjectDeleted",
     "Object deletion has been completed, finalizer has been removed.",
 );
+pub(super) const NO_STATUS: What = What {
+    reason: "StatusSubresourceMissing",
+    message: "The status cannot be synchronized: the type of the workspace has no status subresource.",
+    is_warning: true,
+};
 pub(super) const STATUS_LOST: What = What {
     reason: "StatusSubresourceMissing",
     message: "The status cannot be synchronized: the type of the other side has no status subresource.",
