@@ -193,6 +193,7 @@ scenarios! {
     ;
     states:
         an_object_with_two_places_at_the_other_end_follows_to_both
+        what_belongs_to_an_object_is_found_again_though_its_state_is_deleted
         a_state_goes_along_when_its_type_is_stored_in_another_version
         a_state_is_read_and_written_once_for_all_that_has_changed
         more_state_than_a_secret_holds_is_said_and_the_status_goes_back

@@ -72,6 +72,37 @@ pub(crate) async fn an_object_with_two_places_at_the_other_end_follows_to_both(w
     is_free(&consumer, "mine").await;
 }
 
+// Issue 45: what was written down went with the Secret, and the finalizer of what it named stayed.
+pub(crate) async fn what_belongs_to_an_object_is_found_again_though_its_state_is_deleted(which: Which) {
+    let world = world(which, &json!([by_reference("spec.secret")])).await;
+    let mut agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    for name in ["one", "two", "three"] {
+        consumer.objects.create(&secret("shop", name, name)).await;
+    }
+    let space = opened(&world, &consumer, "web", &json!({"secret": "one"})).await;
+    holds(&world.local, &space, "one", "one").await;
+    for (before, after) in [("one", Some("two")), ("two", Some("three")), ("three", None)] {
+        is_marked(&consumer, before).await;
+        let state = the_only_state(&world, &consumer).await;
+        drop(agent);
+        let (of_agent, name) = place(&state);
+        world.local.delete("v1", "secrets", &of_agent, &name).await;
+        world.edit(&consumer, "web", &json!({"spec": {"secret": after}})).await;
+        if after.is_none() {
+            consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
+        }
+        agent = world.agent(&[]);
+        gone(&world.local, "v1", "secrets", &space, before).await;
+        is_free(&consumer, before).await;
+        if let Some(after) = after {
+            holds(&world.local, &space, after, after).await;
+        }
+    }
+    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    drop(agent);
+}
+
 // Issue 45: the version is a part of the Secret's name. The former one stayed for ever, and nobody knew what was in it.
 pub(crate) async fn a_state_goes_along_when_its_type_is_stored_in_another_version(which: Which) {
     let world = world(which, &json!([])).await;

@@ -43,6 +43,9 @@ pub const BELONGINGS: &str = "related-objects";
 /// With what annotations of an object in kcp begin that name its related objects.
 pub const RELATED_PREFIX: &str = "related-resources.syncagent.kcp.io/";
 
+/// With what labels begin of what has come to the service cluster with objects: one for each of these.
+pub const RELATED_TO_PREFIX: &str = "related-to.syncagent.kcp.io/";
+
 /// With what all of the agent's own keys begin.
 pub const OWN_PREFIX: &str = "syncagent.kcp.io/";
 
@@ -103,6 +106,12 @@ impl ObjectKey {
         });
         let hash = json::hash_of_json(&json::text(&object));
         format!("obj-state-{}-{}", self.cluster, &hash[..20])
+    }
+
+    /// The label of what has come to the service cluster with this object, which is of this type in kcp.
+    pub fn related_label(&self, group: &str, kind: &str) -> String {
+        let object = json!([self.cluster, group, kind, self.namespace, self.name]);
+        format!("{RELATED_TO_PREFIX}{}", &json::hash_of_json(&object.to_string())[..20])
     }
 
     /// The labels of that Secret.

@@ -107,10 +107,28 @@ impl Pass<'_> {
         if let Some(known) = &*self.book.borrow() {
             return Ok(known.clone());
         }
-        let found = self.state(&book()).await?;
-        let found = found.as_ref().map(read).unwrap_or_default();
+        let found = match self.state(&book()).await? {
+            Some(found) => read(&found),
+            None => self.written_down_again().await?,
+        };
         self.book.replace(Some(found.clone()));
         Ok(found)
+    }
+
+    /// What is found again if nothing is written down: at the latest at the end.
+    async fn written_down_again(&self) -> Result<BTreeSet<Belonging>, Stop> {
+        let was_lost = self.is_known.get() && (self.states.are_missing() || self.is_ending.get());
+        if !was_lost {
+            return Ok(BTreeSet::new());
+        }
+        let mut all = BTreeSet::new();
+        for (ends, pairs) in &self.labelled().await? {
+            all.extend(pairs.iter().map(|pair| Belonging::of(Origin::Kcp, ends, pair)));
+        }
+        if !all.is_empty() && !self.is_ending.get() {
+            self.keep(BELONGINGS, &json!({"objects": all}));
+        }
+        Ok(all)
     }
 
     async fn write_book(&self, all: BTreeSet<Belonging>) -> Result<(), Stop> {

@@ -22,6 +22,7 @@ mod placing;
 mod pointing;
 mod reading;
 mod records;
+mod recovering;
 mod related;
 mod state;
 
@@ -110,6 +111,8 @@ struct Pass<'a> {
     shard: &'a Rc<Cluster>,
     service: &'a Rc<Cluster>,
     key: ObjectKey,
+    /// The label of what comes to the service cluster with it.
+    label: String,
     now: SystemTime,
     records: RefCell<Vec<Record>>,
     /// What belongs to it, once that is known.
@@ -159,6 +162,7 @@ pub(crate) async fn pass(
         primary,
         shard,
         service,
+        label: key.related_label(&job.route.remote().group, &job.route.remote().kind),
         key,
         now: SystemTime::UNIX_EPOCH + clock(),
         records: RefCell::default(),

@@ -301,6 +301,7 @@ impl Pass<'_> {
                 Side::Service => Marks::Related {
                     namespace: from.namespace(),
                     name: &from.name,
+                    label: &self.label,
                 },
                 _ => Marks::None,
             },
