@@ -25,6 +25,8 @@ mod assumptions;
 mod belonging;
 #[path = "publish_role/chart.rs"]
 mod chart;
+#[path = "publish_role/ending.rs"]
+mod ending;
 #[path = "publish_role/faults.rs"]
 mod faults;
 #[allow(dead_code, reason = "hostile needs more of it")]
@@ -36,6 +38,8 @@ mod hostile;
 mod judge;
 #[path = "publish_role/objects.rs"]
 mod objects;
+#[path = "publish_role/pairs.rs"]
+mod pairs;
 #[path = "publish_role/publishing.rs"]
 mod publishing;
 #[path = "publish_role/related.rs"]
@@ -44,6 +48,8 @@ mod related;
 mod rules;
 #[path = "publish_role/running.rs"]
 mod running;
+#[path = "publish_role/states.rs"]
+mod states;
 #[path = "publish_role/take_over.rs"]
 mod take_over;
 #[path = "publish_role/watched.rs"]
@@ -143,6 +149,7 @@ scenarios! {
         whichever_side_it_comes_from
         the_status_of_a_related_object_goes_with_it
         a_status_that_has_no_place_is_said_once
+        rules_for_statuses_of_related_objects_are_followed
     ;
     running:
         one_of_two_replicas_works_and_the_other_takes_over
@@ -178,6 +185,25 @@ scenarios! {
         a_change_of_what_cannot_belong_to_an_object_costs_no_request
         what_two_objects_have_goes_with_the_last_of_them
         a_status_goes_along_where_that_is_asked_for
+    ;
+    ending:
+        an_object_ends_though_the_claim_for_what_it_names_is_not_accepted
+        an_object_ends_though_the_path_of_its_workspace_is_not_shown_any_more
+        the_copy_of_another_agent_stays_when_an_object_ends
+    ;
+    states:
+        an_object_with_two_places_at_the_other_end_follows_to_both
+        what_belongs_to_an_object_is_found_again_though_its_state_is_deleted
+        a_state_goes_along_when_its_type_is_stored_in_another_version
+        a_state_is_read_and_written_once_for_all_that_has_changed
+        more_state_than_a_secret_holds_is_said_and_the_status_goes_back
+    ;
+    pairs:
+        only_what_is_there_is_named_at_the_object
+        what_becomes_of_a_related_object_is_said_at_it
+        one_that_fails_holds_up_no_other
+        a_schema_of_somebody_else_may_have_no_status
+        nothing_that_a_secret_holds_is_in_the_log
     ;
     applied:
         what_others_add_stays_and_what_the_object_drops_goes

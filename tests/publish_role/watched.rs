@@ -190,3 +190,35 @@ pub(crate) async fn a_status_that_has_no_place_is_said_once(which: Which) {
     })
     .await;
 }
+
+pub(crate) async fn rules_for_statuses_of_related_objects_are_followed(which: Which) {
+    let mut down = gauge("down", "kcp");
+    let note = json!([{"template": {"path": "status.note", "template": "{{ .LocalObject.status.ready }} of them"}}]);
+    down["mutation"] = json!({"status": note});
+    let (world, consumer) = of_gauges(which, json!([down])).await;
+    let _agent = world.agent(&[]);
+    world.exports(3, 2).await;
+    let spec = json!({"down": "down"});
+    world.open(&consumer, "web", &spec).await;
+    let space = place(&world.copied(&consumer, "web", &spec).await).0;
+    let version = world.v1();
+    let made = json!({"apiVersion": version, "kind": "Gauge", "metadata": {"name": "down", "namespace": "shop"},
+        "spec": {"size": 1}});
+    create(&consumer.objects, &made).await;
+    for ready in [1, 2] {
+        reports(
+            &consumer.objects,
+            [&version, "gauges", "shop", "down"],
+            &json!({"ready": ready}),
+        )
+        .await;
+        let expected = json!({"ready": ready, "note": format!("{ready} of them")});
+        becomes(
+            &world.local,
+            [&version, "gauges", &space, "down"],
+            "has its status",
+            |it| it["status"] == expected,
+        )
+        .await;
+    }
+}

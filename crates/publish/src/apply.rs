@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::copy::{self, Terms};
-use crate::keys::ObjectKey;
+use crate::keys::{ObjectKey, RELATED_TO_PREFIX};
 use crate::naming::CopyName;
 
 /// The field manager of other writes, as the Go agent has it.
@@ -33,6 +33,11 @@ pub(crate) fn body(wanted: &Value, found: &Value, terms: &Terms<'_>, key: &Objec
     let (api_version, kind) = (text(&found["apiVersion"]), text(&found["kind"]));
     let mut body = copy::create(wanted, terms, key, &api_version, &kind, &name);
     body["metadata"]["uid"] = metadata["uid"].clone();
+    // It may belong to others too.
+    let labels = metadata["labels"].as_object().into_iter().flatten();
+    for (label, value) in labels.filter(|(label, _)| label.starts_with(RELATED_TO_PREFIX)) {
+        body["metadata"]["labels"][label] = value.clone();
+    }
     body
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::json::taken;
 use crate::kcp;
-use crate::keys::{AGENT_NAME, NAME, NAMESPACE, OWN_PREFIX, ObjectKey, RELATED_PREFIX};
+use crate::keys::{AGENT_NAME, NAME, NAMESPACE, OWN_PREFIX, ObjectKey, RELATED_PREFIX, RELATED_TO_PREFIX};
 use crate::naming::CopyName;
 
 /// Subresources that have a place of their own in objects.
@@ -37,6 +37,8 @@ pub enum Marks<'a> {
         namespace: &'a str,
         /// The name of its origin.
         name: &'a str,
+        /// The label that says to which primary it belongs, beside others.
+        label: &'a str,
     },
     /// It is in a workspace, where nobody has to know about the agent.
     None,
@@ -45,7 +47,7 @@ pub enum Marks<'a> {
 /// Whether a label or annotation of an object is copied.
 fn is_copied(place: &str, key: &str) -> bool {
     let is_of_kcp = match place {
-        "labels" => key.starts_with("claimed.internal.apis.kcp.io/"),
+        "labels" => key.starts_with("claimed.internal.apis.kcp.io/") || key.starts_with(RELATED_TO_PREFIX),
         _ => key == kcp::CLUSTER || key.starts_with(RELATED_PREFIX),
     };
     let is_of_kubectl = key == "kubectl.kubernetes.io/last-applied-configuration";
@@ -80,19 +82,19 @@ fn texts<'a>(object: &'a Value, key: &str) -> Option<&'a Map<String, Value>> {
 }
 
 /// The labels and annotations that a copy must have.
-fn marks(terms: &Terms<'_>, key: &ObjectKey) -> [(&'static str, BTreeMap<&'static str, String>); 2] {
+fn marks<'a>(terms: &Terms<'a>, key: &ObjectKey) -> [(&'static str, BTreeMap<&'a str, String>); 2] {
     let (labels, annotations) = match terms.marks {
         Marks::Primary(agent) => {
             let mut labels = key.labels();
             labels.insert(AGENT_NAME, agent.to_owned());
             (labels, key.annotations())
         }
-        Marks::Related { namespace, name } => {
+        Marks::Related { namespace, name, label } => {
             let mut annotations = BTreeMap::from([(kcp::CLUSTER, key.cluster.clone()), (NAME, name.to_owned())]);
             if !namespace.is_empty() {
                 annotations.insert(NAMESPACE, namespace.to_owned());
             }
-            (BTreeMap::new(), annotations)
+            (BTreeMap::from([(label, "true".to_owned())]), annotations)
         }
         Marks::None => Default::default(),
     };

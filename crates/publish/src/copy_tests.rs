@@ -99,6 +99,7 @@ fn what_belongs_to_an_object_names_its_workspace_on_the_service_cluster_alone() 
         subresources: &[],
     };
     let from = Marks::Related {
+        label: "related-to.syncagent.kcp.io/1",
         namespace: "shop",
         name: "keys",
     };
@@ -109,19 +110,22 @@ fn what_belongs_to_an_object_names_its_workspace_on_the_service_cluster_alone() 
         copy["metadata"]["annotations"],
         json!({"a": "b", kcp::CLUSTER: "c1", NAME: "keys", NAMESPACE: "shop"})
     );
-    assert_eq!(copy["metadata"]["labels"], Value::Null);
+    let labels = json!({"related-to.syncagent.kcp.io/1": "true"});
+    assert_eq!(copy["metadata"]["labels"], labels);
     assert_eq!(patch(&origin, &origin, &copy, &related, &key()), None);
     // One that the Go agent has made is marked.
     let bare = create(&origin, &none, &key(), "v1", "Secret", &name);
     assert_eq!(bare["metadata"]["annotations"], json!({"a": "b"}));
     let marked = patch(&origin, &origin, &bare, &related, &key());
     let marks = json!({kcp::CLUSTER: "c1", NAME: "keys", NAMESPACE: "shop"});
-    assert_eq!(marked, Some(json!({"metadata": {"annotations": marks}})));
-    // What goes the other way takes no mark along.
     assert_eq!(
-        create(&copy, &none, &key(), "v1", "Secret", &name)["metadata"]["annotations"],
-        json!({"a": "b"})
+        marked,
+        Some(json!({"metadata": {"annotations": marks, "labels": labels}}))
     );
+    // What goes the other way takes no mark along.
+    let back = create(&copy, &none, &key(), "v1", "Secret", &name);
+    assert_eq!(back["metadata"]["annotations"], json!({"a": "b"}));
+    assert_eq!(back["metadata"]["labels"], Value::Null);
 }
 
 #[test]

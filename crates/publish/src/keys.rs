@@ -43,6 +43,9 @@ pub const BELONGINGS: &str = "related-objects";
 /// With what annotations of an object in kcp begin that name its related objects.
 pub const RELATED_PREFIX: &str = "related-resources.syncagent.kcp.io/";
 
+/// With what labels begin of what has come to the service cluster with objects: one for each of these.
+pub const RELATED_TO_PREFIX: &str = "related-to.syncagent.kcp.io/";
+
 /// With what all of the agent's own keys begin.
 pub const OWN_PREFIX: &str = "syncagent.kcp.io/";
 
@@ -105,6 +108,12 @@ impl ObjectKey {
         format!("obj-state-{}-{}", self.cluster, &hash[..20])
     }
 
+    /// The label of what has come to the service cluster with this object, which is of this type in kcp.
+    pub fn related_label(&self, group: &str, kind: &str) -> String {
+        let object = json!([self.cluster, group, kind, self.namespace, self.name]);
+        format!("{RELATED_TO_PREFIX}{}", &json::hash_of_json(&object.to_string())[..20])
+    }
+
     /// The labels of that Secret.
     pub fn state_labels(&self) -> BTreeMap<&'static str, String> {
         let mut labels = self.labels();
@@ -122,6 +131,12 @@ pub fn state_key(cluster: &str, namespace: &str, name: &str) -> String {
 /// The key of a related object's state, with its kind: its primary may have the same name.
 pub fn state_key_of_kind(cluster: &str, namespace: &str, name: &str, kind: &str) -> String {
     json::hash_of_json(&state_json(cluster, namespace, name, Some(kind)))
+}
+
+/// The same for a pair: one object may come to several others at the other end. Of each the key has its type, namespace and
+/// name.
+pub fn state_key_of_pair(cluster: &str, pair: [[&str; 4]; 2]) -> String {
+    json::hash_of_json(&json!({"cluster": cluster, "pair": pair}).to_string())
 }
 
 /// In the order of Go's fields. The path is always empty there.
@@ -169,6 +184,8 @@ mod tests {
             state_key_of_kind("c1", "shop", "web", "Secret"),
             state_key_of_kind("c1", "shop", "web", "ConfigMap")
         );
+        let key = |to: &str| state_key_of_pair("c1", [["", "secrets", "shop", "web"], ["", "secrets", "c1", to]]);
+        assert_ne!(key("x"), key("y"));
     }
 
     #[test]

@@ -71,6 +71,11 @@ impl Selector {
         }
     }
 
+    /// Whether all objects are meant.
+    pub(crate) fn is_of_all(&self) -> bool {
+        self.labels.is_empty() && self.expressions.is_empty()
+    }
+
     /// What is wrong with its labels once templates in them are rendered.
     pub fn check(&self) -> Result<(), String> {
         self.labels

@@ -122,8 +122,9 @@ impl<'a> Both<'a> {
             .with("ClusterPath", self.path)
     }
 
-    /// The labels of a selector with its templates rendered: for this primary alone.
-    pub(crate) fn selector(&self, locator: &SelectorLocator) -> Result<Selector, String> {
+    /// The labels of a selector with its templates rendered: for this primary alone. `None` if nothing is left of it: one
+    /// that had conditions never means all objects.
+    pub(crate) fn selector(&self, locator: &SelectorLocator) -> Result<Option<Selector>, String> {
         let data =
             self.primaries("the template's data, which has LocalObject, RemoteObject, ClusterName and ClusterPath");
         let rendered = |text: &String| {
@@ -144,7 +145,8 @@ impl<'a> Both<'a> {
             }
         }
         selector.check()?;
-        Ok(selector)
+        let is_left = !selector.is_of_all() || locator.selector.is_of_all();
+        Ok(is_left.then_some(selector))
     }
 
     /// What something that a selector has found is called on the other side. A namespace has no object.
@@ -176,6 +178,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::labels::{Expression, Operator};
 
     fn check(
         kcp: &Value,
@@ -278,11 +281,51 @@ mod tests {
                 path: "",
                 now: SystemTime::UNIX_EPOCH,
             };
-            let selector = both.selector(&locator).unwrap();
+            let selector = both.selector(&locator).unwrap().unwrap();
             assert_eq!(selector.labels, [("app".to_owned(), name.to_owned())].into());
             assert_eq!(
                 both.rewritten(&locator, "found", &Value::Null),
                 Ok("found-copy".to_owned())
+            );
+        }
+    }
+    // Such a selector meant all Secrets of a namespace.
+    #[test]
+    fn a_selector_of_which_templates_leave_nothing_means_nothing() {
+        let hidden = "{{ if .LocalObject.spec.key }}app{{ end }}";
+        let exists = || Expression {
+            key: "app".to_owned(),
+            operator: Operator::Exists,
+            values: Vec::new(),
+        };
+        let selector = |labels: &[&str], expressions: Vec<Expression>| Selector {
+            labels: labels.iter().map(|key| ((*key).to_owned(), "x".to_owned())).collect(),
+            expressions,
+        };
+        for (given, expected) in [
+            (selector(&[hidden], vec![]), None),
+            (selector(&[hidden, "{{ \"\" }}"], vec![]), None),
+            (selector(&[hidden, "of"], vec![]), Some("of=x")),
+            (selector(&[hidden], vec![exists()]), Some("app")),
+            // Somebody has written that it means all.
+            (selector(&[], vec![]), Some("")),
+        ] {
+            let locator = SelectorLocator {
+                selector: given,
+                rewrite: Rewrite::Template("{{ .Value }}".to_owned()),
+            };
+            let both = Both {
+                kcp: &json!({}),
+                service: &json!({"spec": {}}),
+                cluster: "c1",
+                path: "",
+                now: SystemTime::UNIX_EPOCH,
+            };
+            let found = both.selector(&locator).unwrap();
+            assert_eq!(
+                found.map(|selector| selector.to_string()).as_deref(),
+                expected,
+                "{locator:?}"
             );
         }
     }

@@ -18,6 +18,8 @@ pub(crate) struct Served {
     pub(crate) remote: ResourceType,
     /// The type on the service cluster, at its storage version.
     pub(crate) local: ResourceType,
+    /// Other versions in which the type in workspaces may have been stored before.
+    pub(crate) other_versions: Rc<[Box<str>]>,
     /// Whether the status is a subresource of the type in workspaces, and of that on the service cluster.
     pub(crate) has_status: [bool; 2],
 }

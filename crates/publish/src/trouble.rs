@@ -28,10 +28,21 @@ pub(crate) struct Trouble {
     pub(crate) words: String,
     /// What to do.
     pub(crate) advice: &'static str,
-    /// A server has refused it. Otherwise the object does not fit the rules.
-    pub(crate) is_refused: bool,
+    /// Of which kind it is.
+    pub(crate) cause: Cause,
     /// What all that is done at a side fails for, if it is that.
     pub(crate) shared: Option<&'static str>,
+}
+
+/// Of which kind a trouble is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The object does not fit the rules.
+    Rules,
+    /// A server does not let the agent do this, or does not serve the type.
+    Denied,
+    /// Anything else that a server has said.
+    Refused,
 }
 
 impl fmt::Display for Trouble {
@@ -62,7 +73,11 @@ impl Stop {
             object: object.into(),
             words: error.to_string(),
             advice: advice(side, &error),
-            is_refused: true,
+            cause: if error.is_type_not_served() || error.is_forbidden() && !error.is_denial() {
+                Cause::Denied
+            } else {
+                Cause::Refused
+            },
             shared: error.is_unauthorized().then_some(credentials(side)),
         });
         if error.is_conflict() && !error.is_already_there() {
@@ -79,7 +94,7 @@ impl Stop {
             object: String::new(),
             words: "it changes all the time".to_owned(),
             advice: "see who else writes it",
-            is_refused: true,
+            cause: Cause::Refused,
             shared: None,
         }))
     }
@@ -103,7 +118,13 @@ impl Stop {
 
     /// True if the object does not fit the rules: trying again changes nothing.
     pub(crate) fn is_of_rules(&self) -> bool {
-        matches!(self, Self::Fails(trouble) if !trouble.is_refused)
+        matches!(self, Self::Fails(trouble) if trouble.cause == Cause::Rules)
+    }
+
+    /// True if a server does not let the agent do this, or does not serve the type: such as what is claimed, where the
+    /// consumer does not accept that.
+    pub(crate) fn is_denied(&self) -> bool {
+        matches!(self, Self::Fails(trouble) if trouble.cause == Cause::Denied)
     }
 
     /// Something is wrong that no server has said.
@@ -113,9 +134,22 @@ impl Stop {
             object: String::new(),
             words: words.into(),
             advice,
-            is_refused: false,
+            cause: Cause::Rules,
             shared: None,
         }))
+    }
+}
+
+/// What has come of one of several things that do not depend on each other. Of those that fail, the first is kept, and the
+/// others go on; what everything depends on ends all.
+pub(crate) fn passed<T>(result: Result<T, Stop>, failure: &mut Option<Stop>) -> Result<Option<T>, Stop> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(stop @ Stop::Fails(_)) => {
+            failure.get_or_insert(stop);
+            Ok(None)
+        }
+        Err(stop) => Err(stop),
     }
 }
 
@@ -193,6 +227,10 @@ mod tests {
             );
         }
         let stop = Stop::because("finding related objects", "no", "correct it");
-        assert!(stop.is_of_rules() && !Stop::of(side, "x", "", refused(500)).is_of_rules());
+        assert!(stop.is_of_rules() && !stop.is_denied());
+        for (code, is_denied) in [(403, true), (404, true), (422, false), (500, false)] {
+            let stop = Stop::of(side, "x", "", refused(code));
+            assert!(!stop.is_of_rules() && stop.is_denied() == is_denied, "{code}");
+        }
     }
 }

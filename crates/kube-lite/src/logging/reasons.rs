@@ -378,4 +378,6 @@ reasons! {
     ShardLeft,
     /// An object of a consumer is not in sync. To do: see `advice`.
     ObjectFailed,
+    /// The copy of an object that is gone is left on the service cluster. To do: see `advice`.
+    CopyLeft,
 }

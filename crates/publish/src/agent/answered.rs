@@ -143,7 +143,9 @@ impl Agent {
                 if let Stop::Fails(trouble) = &stop
                     && let Some(route) = self.published.route(primary.route)
                 {
-                    let record = self.report.object_fails(primary, route, trouble, self.now);
+                    let record = self
+                        .report
+                        .object_fails((primary, &synced.uid), route, trouble, self.now);
                     if let Some(record) = record {
                         self.outbox.request(Request::Record(shard, record));
                     }

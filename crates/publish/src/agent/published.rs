@@ -250,6 +250,7 @@ mod tests {
             schema: schema.into(),
             remote: shops.clone(),
             local: shops,
+            other_versions: Rc::default(),
             has_status: [true, true],
         }
     }

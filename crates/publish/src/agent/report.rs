@@ -18,7 +18,7 @@ use crate::kinds::API_VERSION;
 use crate::publishing::Exported;
 use crate::route::Route;
 use crate::sides::Primary;
-use crate::trouble::Trouble;
+use crate::trouble::{Cause, Trouble};
 use driver::events::Record;
 
 /// What fails.
@@ -151,7 +151,7 @@ impl Report {
             object: String::new(),
             words: misfit.words.clone(),
             advice: "correct it; it is tried at once then",
-            is_refused: false,
+            cause: Cause::Rules,
             shared: None,
         };
         let subject = Subject::Published(Rc::clone(&misfit.name));
@@ -254,7 +254,7 @@ impl Report {
     /// An object is not in sync. The provider's words are for the log alone.
     pub(super) fn object_fails(
         &mut self,
-        primary: &Primary,
+        (primary, uid): (&Primary, &str),
         route: &Route,
         trouble: &Trouble,
         now: Instant,
@@ -284,7 +284,7 @@ impl Report {
         Some(Record {
             object: primary.name.clone(),
             type_of: [remote.api_version(), remote.kind.clone()],
-            uid: String::new(),
+            uid: uid.to_owned(),
             is_warning: true,
             reason: "ReconcilingError",
             message: "An error occurred while processing the object.".to_owned(),

@@ -70,6 +70,7 @@ impl Bench {
             schema: "v1.shops.demo.example.org".into(),
             remote: of("v1"),
             local: of("v1"),
+            other_versions: Rc::default(),
             has_status: [true, true],
         };
         bench.handle(Event::Answer(Answer::Published("shops".into(), Ok(served))));
@@ -132,6 +133,7 @@ impl Bench {
             records: Vec::new(),
             uses: None,
             left: BTreeSet::new(),
+            uid: String::new(),
             version: 1,
         };
         self.handle(Event::Answer(Answer::Synced(primary, synced)));

@@ -149,6 +149,7 @@ mod tests {
             schema: "v1.stores.demo.example.org".into(),
             remote: ResourceType::new(["demo.example.org", "v2", "stores", "Store"], true),
             local: ResourceType::new(["demo.example.org", "v1", "shops", "Shop"], true),
+            other_versions: Rc::default(),
             has_status: [true, true],
         };
         Route::new(Rc::new(resource), served).unwrap()

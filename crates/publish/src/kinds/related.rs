@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use kube_lite::selector::check_key;
 use serde::{Deserialize, Serialize};
 
 use super::Mutation;
 use super::steps::mutation;
 use crate::fields::Fields;
+use crate::keys::RELATED_PREFIX;
 use crate::labels::Selector;
 
 /// Objects that belong to a primary.
@@ -189,6 +191,14 @@ fn one(fields: &Fields<'_>) -> Option<Related> {
         }
     };
     let identifier = fields.required("identifier", false);
+    // It becomes a part of the key of an annotation.
+    let key = format!("{RELATED_PREFIX}{identifier}.0");
+    if origin == Some(Origin::Service) && !identifier.is_empty() && check_key(&key).is_err() {
+        fields.error(
+            "identifier",
+            &format!("{identifier:?} is no part of the key of an annotation"),
+        );
+    }
     let type_of = type_of(fields);
     let identity_hash = fields.text("identityHash");
     if identity_hash.is_some() && !(fields.has("group") && fields.has("version") && fields.has("resource")) {

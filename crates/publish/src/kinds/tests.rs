@@ -201,6 +201,10 @@ fn what_is_wrong_has_its_place() {
             related(&json!({"origin": "other"})),
             "spec.related[0].origin: \"other\" must be service or kcp",
         ),
+        (
+            related(&json!({"identifier": "a b"})),
+            "spec.related[0].identifier: \"a b\" is no part of the key of an annotation",
+        ),
         (related(&json!({"object": null})), "spec.related[0].object: is missing"),
         (
             related(&json!({"object": {}})),

@@ -80,12 +80,23 @@ pub(crate) async fn planned(resource: &PublishedResource, service: &Cluster) -> 
 
 /// The types at both ends.
 fn served(crd: &Crd, projected: &Projected) -> Result<Served, Stop> {
+    let names = |crd: &Crd| -> Vec<Box<str>> {
+        crd.versions
+            .iter()
+            .map(|version| version.name.as_str().into())
+            .collect()
+    };
+    let mut versions = [names(crd), names(&projected.crd)].concat();
     let (remote, remote_version) = type_of(&projected.crd)?;
+    versions.retain(|version| **version != *remote.version);
+    versions.sort();
+    versions.dedup();
     let (local, local_version) = type_of(crd)?;
     Ok(Served {
         schema: projected.schema_name().into(),
         remote,
         local,
+        other_versions: versions.into(),
         has_status: [remote_version.has("status"), local_version.has("status")],
     })
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{Pass, Settled, copied, hash_of};
 use crate::copy;
+use crate::keys::ObjectKey;
 use crate::lifecycle::{self, Next, Pair};
 use crate::trouble::Stop;
 
@@ -15,6 +16,8 @@ impl Pass<'_> {
         };
         let is_ending = lifecycle::is_in_deletion(&object);
         let is_known = lifecycle::has_finalizer(&object) || self.job.turn.copy.is_some();
+        self.is_ending.set(is_ending);
+        self.is_known.set(is_known);
         // The end of a known object does not depend on filters, nor on a namespace that may be gone.
         let matches = if is_ending {
             is_known
@@ -25,14 +28,17 @@ impl Pass<'_> {
             return Ok(Settled::Filtered);
         }
         if self.route.resource.workspace_paths {
-            self.key.workspace_path = Some(self.workspace_path().await?);
+            self.key.workspace_path = match self.workspace_path().await {
+                // Its end does not depend on what the consumer does not let the agent read.
+                Err(stop) if is_ending && matches!(stop, Stop::Fails(_)) => None,
+                path => Some(path?),
+            };
         }
         // One that was never seen before has no copy: nobody has to search for it.
-        let copy = if is_known {
-            self.find_copy(is_ending).await?
-        } else {
-            None
-        };
+        let copy = if is_known { self.find_copy().await? } else { None };
+        if let (true, None, Some(copy)) = (is_ending, &self.key.workspace_path, &copy) {
+            self.key.workspace_path = ObjectKey::of_copy(copy).and_then(|key| key.workspace_path);
+        }
         // Somebody else may have deleted the copy: then what they are called follows from what it would be, or is written down.
         let has_related = is_ending && self.has_related().await?;
         let planned = if has_related && copy.is_none() {

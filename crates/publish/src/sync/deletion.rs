@@ -3,16 +3,22 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
+use kube_lite::ObjectName;
+use kube_lite::logging::log_line;
 use kube_lite::logging::times::date_and_time;
 use serde_json::{Value, json};
 
-use super::state::States;
+use super::records::{CLEANUP, DELETED};
 use super::{Pass, Settled, delete, name_of};
 use crate::lifecycle::{self, Propagation};
 use crate::sides::Side;
 use crate::trouble::Stop;
 
 const DELETING: &str = "deleting the copy";
+/// What to do about a copy whose object may have been lost.
+const LOST: &str = "bring the object back, which then has this copy; or delete the copy";
+/// What to do about a copy that is another agent's.
+const OTHERS: &str = "delete it, if there is no agent of that name any more";
 /// How long a copy may have been there that goes with an object which has gone without waiting for it.
 const YOUNG: Duration = Duration::from_secs(300);
 
@@ -21,14 +27,20 @@ impl Pass<'_> {
     /// that is gone without that may have been lost, as by a restore, and its copy stays. Only one that was just made goes:
     /// a delete that had begun before the finalizer was added ends nevertheless.
     pub(super) async fn without_origin(&self) -> Result<Settled, Stop> {
-        let Some(copy) = self.find_copy(true).await? else {
+        self.is_ending.set(true);
+        self.is_known.set(true);
+        let Some(copy) = self.find_copy().await? else {
             return Ok(Settled::Gone);
         };
         let metadata = &copy["metadata"];
         let made = metadata["creationTimestamp"].as_str().unwrap_or_default();
         let now = self.now.duration_since(UNIX_EPOCH).unwrap_or_default();
         let young = date_and_time(now.saturating_sub(YOUNG));
-        if !metadata["deletionTimestamp"].is_null() || *made < *young {
+        if !metadata["deletionTimestamp"].is_null() {
+            return Ok(Settled::Gone);
+        }
+        if *made < *young {
+            self.leaves(&name_of(&copy), "its object has gone without waiting for it", LOST);
             return Ok(Settled::Gone);
         }
         let name = &self.primary.name;
@@ -37,20 +49,30 @@ impl Pass<'_> {
             return Ok(Settled::Later);
         }
         self.end_copy(&object, &copy).await?;
-        States::of(self).delete().await?;
+        self.delete_states().await?;
         Ok(Settled::Gone)
     }
 
     /// The copy goes. Its own finalizers are respected: its end is news.
     pub(super) async fn delete_copy(&self, object: &Value, copy: &Value) -> Result<Settled, Stop> {
         self.end_copy(object, copy).await?;
-        self.record(
-            object,
-            "ObjectCleanup",
-            "Object deletion has been started and is in progress.",
-        );
+        self.record(object, CLEANUP);
         // It may be gone already.
         Err(Stop::again(DELETING))
+    }
+
+    fn leaves(&self, copy: &ObjectName, why: &str, advice: &str) {
+        let kind = &self.route.local().kind;
+        log_line!(
+            Warn,
+            CopyLeft,
+            "the copy of an object that is gone is left",
+            cluster = self.primary.name.workspace(),
+            name = self.primary.name.name,
+            object = format!("{kind}/{}/{}", copy.namespace(), copy.name),
+            error = why,
+            advice = advice
+        );
     }
 
     async fn end_copy(&self, object: &Value, copy: &Value) -> Result<(), Stop> {
@@ -61,7 +83,7 @@ impl Pass<'_> {
 
     /// The finalizer goes, as long as the object is as it was read.
     pub(super) async fn release(&self, object: &Value) -> Result<Settled, Stop> {
-        States::of(self).delete().await?;
+        self.delete_states().await?;
         let Some(patch) = lifecycle::remove_finalizer(object) else {
             return Ok(Settled::Gone);
         };
@@ -72,8 +94,10 @@ impl Pass<'_> {
             Err(error) if error.proves_absent(&name.name) => return Ok(Settled::Gone),
             Err(error) => return Err(Stop::of_primary(self.primary.shard(), "removing the finalizer", error)),
         }
-        let message = "Object deletion has been completed, finalizer has been removed.";
-        self.record(object, "ObjectDeleted", message);
+        self.record(object, DELETED);
+        if let Some(copy) = self.others.take() {
+            self.leaves(&copy, "it is another agent's", OTHERS);
+        }
         Ok(Settled::Gone)
     }
 }

@@ -19,6 +19,9 @@ use crate::turn::Use;
 /// For so long a type is taken to be served as it was.
 const FRESH: Duration = Duration::from_secs(60);
 
+/// For so long a type is taken to have no status: its schema may be changed by hand.
+const LASTING: Duration = Duration::from_secs(600);
+
 /// Whether something was tried. Whoever does that first holds it.
 type IsTried = Rc<Mutex<bool>>;
 
@@ -31,6 +34,8 @@ pub(crate) struct Known {
     namespaces: RefCell<BTreeMap<(Side, ObjectName), IsTried>>,
     /// Related objects whose status cannot be written.
     statusless: RefCell<BTreeSet<Use>>,
+    /// Routes whose type in workspaces has no status, and since when that is known.
+    without_status: RefCell<BTreeMap<u32, Instant>>,
     limits: Limits,
 }
 
@@ -59,6 +64,18 @@ impl Known {
     /// The status of this object cannot be written. True if that is news.
     pub(super) fn is_statusless(&self, object: Use) -> bool {
         self.statusless.borrow_mut().insert(object)
+    }
+
+    /// The type of a route has no status in workspaces. True if that is news.
+    pub(super) fn has_no_status(&self, route: u32) -> bool {
+        let before = self.without_status.borrow_mut().insert(route, Instant::now());
+        before.is_none()
+    }
+
+    /// True if the type of a route has none, as was found out not long ago.
+    pub(super) fn is_without_status(&self, route: u32) -> bool {
+        let known = self.without_status.borrow();
+        known.get(&route).is_some_and(|since| since.elapsed() < LASTING)
     }
 
     /// The type as a side serves it, in a workspace if it has some. `None` if it does not serve it.

@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::locating::{End, Located, Pair, used};
-use super::state::States;
+use super::state::StateKey;
 use super::{Pass, delete};
-use crate::keys::{state_key, state_key_of_kind};
+use crate::keys::{BELONGINGS, state_key, state_key_of_kind, state_key_of_pair};
 use crate::kinds::{Origin, Related, TypeOf};
 use crate::lifecycle::{self, Propagation};
 use crate::sides::Side;
-use crate::trouble::Stop;
+use crate::trouble::{Stop, passed};
 use crate::turn::{FoundUses, Use};
 
 /// What belongs to a primary, as it is written down.
@@ -50,9 +50,19 @@ impl Named {
             name: name.name.to_string(),
         }
     }
+
+    /// True for this object, in whichever version.
+    fn is(&self, end: &End<'_>, name: &ObjectName) -> bool {
+        let TypeOf { group, resource, .. } = &self.type_of;
+        end.served.resource.is(group, resource) && self.namespace == name.namespace() && self.name == *name.name
+    }
 }
 
 impl Belonging {
+    fn is(&self, [here, there]: &[End<'_>; 2], (from, to): &Pair) -> bool {
+        self.from.is(here, from) && self.to.is(there, to)
+    }
+
     fn of(origin: Origin, [here, there]: &[End<'_>; 2], (from, to): &Pair) -> Self {
         Self {
             origin,
@@ -62,9 +72,33 @@ impl Belonging {
     }
 }
 
+/// Where it is written down.
+fn book() -> StateKey {
+    StateKey {
+        own: BELONGINGS.to_owned(),
+        former: Vec::new(),
+        kind: None,
+    }
+}
+
 /// What is written down, if it can be read.
 fn read(text: &Value) -> BTreeSet<Belonging> {
     serde_json::from_value(text["objects"].clone()).unwrap_or_default()
+}
+
+/// Where the state of a pair is.
+pub(super) fn state_of([origin, there]: &[End<'_>; 2], (from, to): &Pair) -> StateKey {
+    let cluster = origin.workspace;
+    let kind = &origin.served.resource.kind;
+    StateKey {
+        own: state_key_of_pair(cluster, [origin.texts(from), there.texts(to)]),
+        // That of the Go agent lacks the kind too.
+        former: vec![
+            state_key_of_kind(cluster, from.namespace(), &from.name, kind),
+            state_key(cluster, from.namespace(), &from.name),
+        ],
+        kind: Some(kind.clone()),
+    }
 }
 
 impl Pass<'_> {
@@ -73,16 +107,33 @@ impl Pass<'_> {
         if let Some(known) = &*self.book.borrow() {
             return Ok(known.clone());
         }
-        let found = States::of_belongings(self).read().await?;
-        let found = found.as_ref().map(read).unwrap_or_default();
+        let found = match self.state(&book()).await? {
+            Some(found) => read(&found),
+            None => self.written_down_again().await?,
+        };
         self.book.replace(Some(found.clone()));
         Ok(found)
     }
 
+    /// What is found again if nothing is written down: at the latest at the end.
+    async fn written_down_again(&self) -> Result<BTreeSet<Belonging>, Stop> {
+        let was_lost = self.is_known.get() && (self.states.are_missing() || self.is_ending.get());
+        if !was_lost {
+            return Ok(BTreeSet::new());
+        }
+        let mut all = BTreeSet::new();
+        for (ends, pairs) in &self.labelled().await? {
+            all.extend(pairs.iter().map(|pair| Belonging::of(Origin::Kcp, ends, pair)));
+        }
+        if !all.is_empty() && !self.is_ending.get() {
+            self.keep(BELONGINGS, &json!({"objects": all}));
+        }
+        Ok(all)
+    }
+
     async fn write_book(&self, all: BTreeSet<Belonging>) -> Result<(), Stop> {
-        let mut states = States::of_belongings(self);
-        states.read().await?;
-        states.write(&json!({"objects": all})).await?;
+        self.keep(BELONGINGS, &json!({"objects": all}));
+        self.write_states().await?;
         self.book.replace(Some(all));
         Ok(())
     }
@@ -90,7 +141,9 @@ impl Pass<'_> {
     /// Writes a pair down, if it is not.
     pub(super) async fn write_down(&self, related: &Related, ends: &[End<'_>; 2], pair: &Pair) -> Result<(), Stop> {
         let known = &self.job.turn.uses.known;
-        if used(ends, pair).iter().all(|used| known.contains(used)) {
+        let is_known = used(ends, pair).iter().all(|used| known.contains(used));
+        // Somebody may have deleted the Secret.
+        if is_known && !self.states.are_missing() {
             return Ok(());
         }
         let mut all = self.written_down().await?;
@@ -100,22 +153,28 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// The state of a related object.
-    pub(super) fn states(&self, origin: &End<'_>, from: &ObjectName) -> States<'_, '_> {
-        // Objects of two kinds may have one name: the Go agent's key lacks the kind.
-        let cluster = origin.workspace;
-        let kind = &origin.served.resource.kind;
-        let key = state_key_of_kind(cluster, from.namespace(), &from.name, kind);
-        let former = state_key(cluster, from.namespace(), &from.name);
-        States::of_related(self, key, former)
+    /// This is the last state of a pair from now on.
+    pub(super) fn keep_related(&self, key: &StateKey, state: &Value) {
+        self.drop_related_state(key);
+        self.keep(&key.own, state);
+    }
+
+    /// The key of the Go agent may be that of the primary too.
+    fn drop_related_state(&self, key: &StateKey) {
+        for key in [&key.own].into_iter().chain(key.former.first()) {
+            self.drop_state(key);
+        }
+    }
+
+    /// True if there is a state of a pair.
+    async fn has_state(&self, ends: &[End<'_>; 2], pair: &Pair) -> Result<bool, Stop> {
+        Ok(self.state(&state_of(ends, pair)).await?.is_some())
     }
 
     /// What belonged to the primary when it last had its turn.
-    pub(super) fn known_uses(&self) -> FoundUses {
-        FoundUses {
-            all: self.job.turn.uses.known.clone(),
-            leaves: false,
-        }
+    pub(super) fn known_uses(&self, leaves: bool) -> FoundUses {
+        let all = self.job.turn.uses.known.clone();
+        FoundUses { all, leaves }
     }
 
     /// Lets go what is written down and does not belong to the primary any more: objects of the consumer, which nobody else
@@ -147,9 +206,12 @@ impl Pass<'_> {
             self.uses.replace(Some(found));
             return Err(Stop::again("letting go what does not belong to the object any more"));
         }
-        let mut rest = FoundUses::default();
+        let (mut rest, mut failure) = (FoundUses::default(), None);
         for (one, ends, pair) in left {
-            if own.are_all_known && self.end_related(&ends, &pair, &current).await? {
+            let is_over = own.are_all_known
+                && passed(self.end_related(&ends, &pair, &current).await, &mut failure)?.unwrap_or(false);
+            if is_over {
+                self.drop_related_state(&state_of(&ends, &pair));
                 all.remove(&one);
             } else {
                 rest.all.extend(used(&ends, &pair));
@@ -161,7 +223,7 @@ impl Pass<'_> {
         rest.leaves = !rest.all.is_empty();
         // Its end is no news to anybody.
         self.waits.set(self.waits.get() || rest.leaves);
-        Ok(rest)
+        failure.map_or(Ok(rest), Err)
     }
 
     /// Where something is that is written down; `None` if one of its types is not served.
@@ -189,14 +251,13 @@ impl Pass<'_> {
     /// Takes away what goes with the primary, and no other primary has. True if all of it is gone.
     pub(super) async fn clean_up(&self, object: &Value, copy: &Value) -> Result<bool, Stop> {
         let (located, failure) = self.locate(object, copy, Related::ends_with_primary).await?;
-        // What the rules do not name any more is written down.
-        if let Some(stop) = failure.filter(|stop| !stop.is_of_rules()) {
-            return Err(stop);
-        }
+        // What the rules do not name any more, or is out of reach, is written down.
+        let mut failure = failure.filter(|stop| !stop.is_of_rules() && !stop.is_denied());
         let mut all = Vec::new();
         let mut uses: BTreeSet<Use> = located.iter().flat_map(Located::uses).collect();
         for one in &self.written_down().await? {
-            let Some((ends, pair)) = self.place_of(one).await? else {
+            let place = self.place_of(one).await;
+            let Some((ends, pair)) = passed(place, &mut failure)?.flatten() else {
                 continue;
             };
             let is_new = !used(&ends, &pair).iter().all(|used| uses.contains(used));
@@ -210,7 +271,7 @@ impl Pass<'_> {
         );
         all.extend(located.into_iter().map(|located| (located.ends, located.pairs)));
         if uses.is_empty() {
-            return Ok(true);
+            return failure.map_or(Ok(true), Err);
         }
         let own = &self.job.turn.uses;
         let is_known = own.is_known && uses.is_subset(&own.known);
@@ -228,15 +289,24 @@ impl Pass<'_> {
         let mut is_gone = true;
         for (ends, pairs) in &all {
             for pair in pairs {
-                is_gone &= self.end_related(ends, pair, &BTreeSet::new()).await?;
+                let is_over = self.end_related(ends, pair, &BTreeSet::new()).await;
+                is_gone &= passed(is_over, &mut failure)?.unwrap_or(false);
             }
         }
-        Ok(is_gone)
+        failure.map_or(Ok(is_gone), Err)
     }
 
     /// The object at the other end goes, and then our finalizer at the origin, but for what is to stay. True if both are
     /// gone, or stay since another primary has them.
     async fn end_related(&self, ends: &[End<'_>; 2], pair: &Pair, stays: &BTreeSet<Use>) -> Result<bool, Stop> {
+        match self.try_to_end(ends, pair, stays).await {
+            // What the agent could never read or write has never come to the other end.
+            Err(stop) if stop.is_denied() && !self.was_synced(ends, pair).await? => Ok(true),
+            ended => ended,
+        }
+    }
+
+    async fn try_to_end(&self, ends: &[End<'_>; 2], pair: &Pair, stays: &BTreeSet<Use>) -> Result<bool, Stop> {
         let (from, to) = pair;
         let source = ends[0].get(from).await?;
         // Names come from both sides: one that was never synced is somebody else's, whatever names it.
@@ -247,7 +317,7 @@ impl Pass<'_> {
             return Ok(true);
         }
         let is_marked = source.as_ref().is_some_and(lifecycle::has_finalizer);
-        if !is_marked && self.states(&ends[0], from).read().await?.is_none() {
+        if !is_marked && !self.has_state(ends, pair).await? {
             return Ok(true);
         }
         match source {
@@ -255,6 +325,12 @@ impl Pass<'_> {
             None if self.is_kept(&ends[1], to, stays) => Ok(true),
             None => self.delete_related(ends, pair).await,
         }
+    }
+
+    /// True if something of a pair was made or marked: then it is written down, or there is a state.
+    async fn was_synced(&self, ends: &[End<'_>; 2], pair: &Pair) -> Result<bool, Stop> {
+        let is_written = self.written_down().await?.iter().any(|one| one.is(ends, pair));
+        Ok(is_written || self.has_state(ends, pair).await?)
     }
 
     /// Another primary has this too.
@@ -292,10 +368,10 @@ impl Pass<'_> {
     }
 
     /// True if the object at the other end is gone, or none of ours.
-    async fn delete_related(&self, ends: &[End<'_>; 2], (from, to): &Pair) -> Result<bool, Stop> {
+    async fn delete_related(&self, ends: &[End<'_>; 2], pair @ (_, to): &Pair) -> Result<bool, Stop> {
         let there = &ends[1];
         if let Some(found) = there.get(to).await? {
-            if self.is_foreign(&found, ends, from).await?.is_some() {
+            if self.is_foreign(&found, ends, pair).await?.is_some() {
                 return Ok(true);
             }
             if !lifecycle::is_in_deletion(&found) {
@@ -317,28 +393,25 @@ impl Pass<'_> {
     pub(super) async fn is_foreign(
         &self,
         found: &Value,
-        [origin, there]: &[End<'_>; 2],
-        from: &ObjectName,
+        ends: &[End<'_>; 2],
+        pair @ (from, to): &Pair,
     ) -> Result<Option<&'static str>, Stop> {
+        let [origin, there] = ends;
         let (cluster, agent) = (&self.key.cluster, &self.job.agent);
         let why = |is_known| match there.side {
             Side::Service => lifecycle::belongs_to_another(found, cluster, agent, is_known),
             _ => lifecycle::is_of_consumer(found, is_known),
         };
         if why(false).is_some() {
-            let is_known = self.states(origin, from).read().await?.is_some();
-            return Ok(why(is_known));
+            return Ok(why(self.has_state(ends, pair).await?));
         }
         let of = lifecycle::origin_of(found).filter(|_| there.side == Side::Service);
         let Some((namespace, name)) = of.filter(|of| *of != (from.namespace(), &*from.name)) else {
             return Ok(None);
         };
         // The primary may name another object than before, whose copy has the same name.
-        let was_ours = self
-            .states(origin, &origin.name(namespace, name))
-            .read()
-            .await?
-            .is_some();
+        let former = (origin.name(namespace, name), to.clone());
+        let was_ours = self.has_state(ends, &former).await?;
         Ok((!was_ours).then_some("it belongs to another object of the workspace"))
     }
 }

@@ -9,15 +9,15 @@ use kube_lite::discovery::ServedResource;
 use kube_lite::{Cluster, Content, ObjectName, ResourceType, is_path_segment};
 use serde_json::Value;
 
-use super::Pass;
 use super::large::Large;
+use super::{Pass, covered};
 use crate::kcp::parsed;
 use crate::kinds::{Locator, Origin, Related, SelectorLocator, TypeOf};
 use crate::labels::Selector;
 use crate::lifecycle;
 use crate::related::{Both, Names, other};
 use crate::sides::Side;
-use crate::trouble::Stop;
+use crate::trouble::{Stop, passed};
 use crate::turn::Use;
 
 /// What to do about a related resource that cannot be found out.
@@ -57,6 +57,12 @@ impl End<'_> {
     pub(super) fn name(&self, namespace: &str, name: &str) -> ObjectName {
         let namespace = if self.served.resource.namespaced { namespace } else { "" };
         ObjectName::in_workspace(self.workspace, namespace, name)
+    }
+
+    /// An object there, in words.
+    pub(super) fn texts<'n>(&'n self, name: &'n ObjectName) -> [&'n str; 4] {
+        let ResourceType { group, resource, .. } = &self.served.resource;
+        [group, resource, name.namespace(), &name.name]
     }
 
     /// An object there, in a few bits.
@@ -106,11 +112,7 @@ impl Pass<'_> {
                 let pairs = self.pairs(related, &both, &ends).await?;
                 Ok(Located { related, ends, pairs })
             };
-            match located.await {
-                Ok(located) => all.push(located),
-                Err(stop @ Stop::Fails(_)) => failure = failure.or(Some(stop)),
-                Err(stop) => return Err(stop),
-            }
+            all.extend(passed(located.await, &mut failure)?);
         }
         Ok((all, failure))
     }
@@ -156,10 +158,7 @@ impl Pass<'_> {
         both: &Both<'_>,
         ends: &[End<'_>; 2],
     ) -> Result<Vec<(ObjectName, ObjectName)>, Stop> {
-        let wrong = |words: String| {
-            let words = format!("spec.related {:?}: {words}", related.identifier);
-            Stop::because("finding related objects", words, CORRECT)
-        };
+        let wrong = |words: String| self.wrong(related, both, words);
         let [origin, there] = ends;
         let namespaces = match &related.namespace {
             None if !origin.served.resource.namespaced && !there.served.resource.namespaced => {
@@ -190,6 +189,14 @@ impl Pass<'_> {
         Ok(pairs)
     }
 
+    /// The objects do not fit the rule. Nothing that a Secret holds is said.
+    fn wrong(&self, related: &Related, both: &Both<'_>, words: String) -> Stop {
+        let primaries = [both.kcp, both.service].into_iter();
+        let words = primaries.fold(words, |words, object| covered(self.route.local(), &words, object));
+        let words = format!("spec.related {:?}: {words}", related.identifier);
+        Stop::because("finding related objects", words, CORRECT)
+    }
+
     async fn names(
         &self,
         related: &Related,
@@ -198,26 +205,29 @@ impl Pass<'_> {
         origin: &End<'_>,
         (resource, namespace): (&ResourceType, &str),
     ) -> Result<Vec<Names>, Stop> {
-        let wrong = |words: String| {
-            let words = format!("spec.related {:?}: {words}", related.identifier);
-            Stop::because("finding related objects", words, CORRECT)
-        };
+        let wrong = |words: String| self.wrong(related, both, words);
         let names = match locator {
             Locator::Reference(place) => both.referenced(place, related.origin),
             Locator::Template(template) => both.rendered(template, related.origin),
             Locator::Selector(locator) => {
-                let selector = both.selector(locator).map_err(wrong)?;
+                let Some(selector) = both.selector(locator).map_err(wrong)? else {
+                    return Ok(Vec::new());
+                };
                 let found = self.list_related(origin, resource, namespace, &selector).await?;
-                let is_namespace = resource.is("", "namespaces");
-                let names = found.iter().map(|found| rewritten(both, locator, found, is_namespace));
+                let names = found.iter().map(|found| {
+                    let names = rewritten(both, locator, found, resource.is("", "namespaces"));
+                    names.map_err(|words| covered(resource, &words, found))
+                });
                 names.collect::<Result<Vec<_>, _>>()
             }
         };
-        names.and_then(named).map_err(wrong)
+        let names = names.map_err(wrong)?;
+        names.iter().try_for_each(are_names).map_err(wrong)?;
+        Ok(names)
     }
 
     /// The objects with these labels at one end.
-    async fn list_related(
+    pub(super) async fn list_related(
         &self,
         at: &End<'_>,
         resource: &ResourceType,
@@ -256,17 +266,18 @@ pub(super) fn used([origin, there]: &[End<'_>; 2], (from, to): &Pair) -> [Use; 2
 fn rewritten(both: &Both<'_>, locator: &SelectorLocator, found: &Value, is_namespace: bool) -> Result<Names, String> {
     let name = found["metadata"]["name"].as_str().unwrap_or_default();
     let object = if is_namespace { &Value::Null } else { found };
-    Ok((name.to_owned(), both.rewritten(locator, name, object)?))
+    let names = (name.to_owned(), both.rewritten(locator, name, object)?);
+    are_names(&names)?;
+    Ok(names)
 }
 
-/// What can be names of objects, and parts of a path: consumers write what fields and templates give.
-fn named(names: Vec<Names>) -> Result<Vec<Names>, String> {
+/// Whether these can be names of objects, and parts of a path: consumers write what fields and templates give.
+fn are_names((one, other): &Names) -> Result<(), String> {
     let is_one = |name: &&String| is_path_segment(name) && !name.contains(char::is_control);
-    let all = || names.iter().flat_map(|(one, other)| [one, other]);
-    if let Some(name) = all().find(|name| !is_one(name)) {
-        return Err(format!("{name:?} is no name of an object"));
+    match [one, other].into_iter().find(|name| !is_one(name)) {
+        Some(name) => Err(format!("{name:?} is no name of an object")),
+        None => Ok(()),
     }
-    Ok(names)
 }
 
 fn unknown(type_of: &TypeOf, at: Origin) -> Stop {
@@ -306,7 +317,7 @@ mod tests {
 
     #[test]
     fn what_is_no_name_is_not_asked_for() {
-        let names = |name: &str| named(vec![("a".to_owned(), name.to_owned())]);
+        let names = |name: &str| are_names(&("a".to_owned(), name.to_owned()));
         for name in ["a", "a.b", "system:x", "a b?c#d", &"n".repeat(253)] {
             assert!(names(name).is_ok(), "{name}");
         }

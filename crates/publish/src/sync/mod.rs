@@ -19,7 +19,10 @@ mod large;
 mod letting_go;
 mod locating;
 mod placing;
+mod pointing;
 mod reading;
+mod records;
+mod recovering;
 mod related;
 mod state;
 
@@ -29,7 +32,7 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use kube_lite::{Cluster, Content, Error, NewStatus, ObjectName, OnlyWith, ResourceType};
+use kube_lite::{Cluster, Content, Error, NewStatus, ObjectName, OnlyWith, ResourceType, without_values};
 use serde_json::Value;
 
 pub(crate) use self::clearing::{Cleared, clear};
@@ -37,16 +40,19 @@ pub(crate) use self::known::Known;
 use self::large::Large;
 use self::letting_go::Belonging;
 use self::reading::unread;
+use self::records::{ACCEPTED, NO_STATUS, STATUS_SYNCED, SYNCED};
 use self::state::States;
 use crate::apply::{self, WRITER};
 use crate::copy::{self, Marks, Terms};
 use crate::kcp::{self, parsed};
 use crate::keys::ObjectKey;
+use crate::kinds::TypeOf;
 use crate::lifecycle::{self, Propagation};
+use crate::mutation::RuleError;
 use crate::route::Route;
 use crate::sides::{Primary, Side};
 use crate::trouble::Stop;
-use crate::turn::{AtHand, Copied, FoundUses, Turn};
+use crate::turn::{AtHand, Copied, FoundUses, Turn, Use};
 use driver::events::Record;
 
 /// What is to be done with an object.
@@ -90,6 +96,8 @@ pub(crate) struct Synced {
     pub(crate) left: BTreeSet<Rc<str>>,
     /// The version of the object that this is about.
     pub(crate) version: u64,
+    /// Its UID, if it was read.
+    pub(crate) uid: String,
 }
 
 /// What to do about a rule that fails.
@@ -103,18 +111,32 @@ struct Pass<'a> {
     shard: &'a Rc<Cluster>,
     service: &'a Rc<Cluster>,
     key: ObjectKey,
+    /// The label of what comes to the service cluster with it.
+    label: String,
     now: SystemTime,
     records: RefCell<Vec<Record>>,
     /// What belongs to it, once that is known.
     uses: RefCell<Option<FoundUses>>,
     /// What is written down of that, once it is read.
     book: RefCell<Option<BTreeSet<Belonging>>>,
+    /// The last states.
+    states: States,
+    /// Origins of several objects at the other end.
+    several: RefCell<BTreeSet<Use>>,
     /// Namespaces of the service cluster in which something that belonged to it is no longer.
     left: RefCell<BTreeSet<Rc<str>>>,
+    /// The copy of another agent, whose object may be in another kcp.
+    others: RefCell<Option<ObjectName>>,
+    /// It had a turn before, of this agent or another one.
+    is_known: Cell<bool>,
+    /// It is being deleted, or gone.
+    is_ending: Cell<bool>,
     /// Something that belongs to it is not gone yet.
     waits: Cell<bool>,
     /// The version of the object: as it was read, or written under the condition that it was still that.
     version: Cell<u64>,
+    /// Its UID, once it is read.
+    uid: RefCell<String>,
     known: &'a Known,
     large: Large<'a>,
 }
@@ -140,19 +162,31 @@ pub(crate) async fn pass(
         primary,
         shard,
         service,
+        label: key.related_label(&job.route.remote().group, &job.route.remote().kind),
         key,
         now: SystemTime::UNIX_EPOCH + clock(),
         records: RefCell::default(),
         uses: RefCell::default(),
         book: RefCell::default(),
+        states: States::default(),
+        several: RefCell::default(),
         left: RefCell::default(),
+        others: RefCell::default(),
+        is_known: Cell::default(),
+        is_ending: Cell::default(),
         waits: Cell::default(),
         version: Cell::default(),
+        uid: RefCell::default(),
         known,
         large: Large::new(known.limits()),
     };
     let result = pass.all().await;
-    let result = match result {
+    // What was written to copies was, whatever has failed.
+    let written = match &result {
+        Err(Stop::Unreachable(Side::Service, _)) => Ok(()),
+        _ => pass.write_states().await,
+    };
+    let result = match result.and_then(|settled| written.map(|()| settled)) {
         // Its end is no news to anybody.
         Ok(Settled::Done(..)) if pass.waits.get() => Ok(Settled::Later),
         other => other,
@@ -163,6 +197,7 @@ pub(crate) async fn pass(
         uses: pass.uses.into_inner(),
         left: pass.left.into_inner(),
         version: pass.version.get(),
+        uid: pass.uid.into_inner(),
     }
 }
 
@@ -224,18 +259,14 @@ impl Pass<'_> {
         let stop = |error| self.stop_of_primary("adding the finalizer", error);
         let object = written.and_then(|object| parsed::<Value>(&object)).map_err(stop)?;
         self.version.set(version_of(&object));
-        self.record(
-            &object,
-            "ObjectAccepted",
-            "Object has been seen by the service provider.",
-        );
+        self.record(&object, ACCEPTED);
         Ok(object)
     }
 
     /// The copy gets what the object has changed.
     async fn update(&self, object: &Value, (wanted, kept): (&Value, &Value), copy: Value) -> Result<Value, Stop> {
-        let mut states = States::of(self);
-        let last = states.read().await?;
+        let key = self.own_state();
+        let last = self.state(&key).await?;
         let local = self.route.local();
         let name = name_of(&copy);
         let stop = |error| Stop::of(Side::Service, "updating the copy", format!("{name:?}"), error);
@@ -245,12 +276,11 @@ impl Pass<'_> {
         let copy = match written.await.map_err(stop)? {
             None => copy,
             Some(copy) => {
-                let message = "The current desired state of the object has been synchronized.";
-                self.record(object, "ObjectSynced", message);
+                self.record(object, SYNCED);
                 copy
             }
         };
-        states.write(kept).await?;
+        self.keep(&key.own, kept);
         Ok(copy)
     }
 
@@ -297,7 +327,7 @@ impl Pass<'_> {
     /// The status goes back.
     async fn return_status(&self, object: &Value, copy: &Value) -> Result<(), Stop> {
         let [remote, _] = self.route.served.has_status;
-        if !remote {
+        if !remote || self.known.is_without_status(self.primary.route) {
             return Ok(());
         }
         let copy = self.mutated_status(object, copy)?;
@@ -316,23 +346,40 @@ impl Pass<'_> {
             .shard
             .replace_status(self.route.remote(), &self.primary.name, only, &new)
             .await;
-        let written = written.and_then(|written| parsed::<Value>(&written));
-        let written = written.map_err(|error| self.stop_of_primary("returning the status", error))?;
+        let written = match written.and_then(|written| parsed::<Value>(&written)) {
+            // API servers say of a subresource that is missing that the object is not there.
+            Err(error) if error.status().is_some_and(|it| it.code == 404) && self.has_no_status().await => {
+                if self.known.has_no_status(self.primary.route) {
+                    self.record(object, NO_STATUS);
+                }
+                return Ok(());
+            }
+            written => written.map_err(|error| self.stop_of_primary("returning the status", error))?,
+        };
         // Of what the workspace's type does not keep, nothing has come: then that would be said, and checked, for ever.
         if version_of(&written) != version_of(object) {
-            self.record(
-                object,
-                "ObjectStatusSynced",
-                "The current object status has been synchronized.",
-            );
+            self.record(object, STATUS_SYNCED);
         }
         Ok(())
+    }
+
+    /// True if the workspace serves the type, and without a status.
+    async fn has_no_status(&self) -> bool {
+        let remote = self.route.remote();
+        let type_of = TypeOf {
+            group: remote.group.clone(),
+            version: remote.version.clone(),
+            resource: remote.resource.clone(),
+        };
+        let (at, workspace) = ((self.primary.shard(), self.shard), self.primary.name.workspace());
+        let served = self.known.served(at, workspace, &type_of).await;
+        matches!(served, Ok(Some(served)) if !served.status_subresource)
     }
 
     /// The object as it is wanted on the service cluster.
     fn mutated(&self, object: &Value, copy: &Value) -> Result<Value, Stop> {
         let mutated = self.route.rules.spec(object.clone(), copy, self.now);
-        mutated.map_err(|error| Stop::because("applying spec.mutation", error.to_string(), RULES))
+        mutated.map_err(|error| self.rule_fails(&error, object))
     }
 
     /// The copy with the status that is wanted in the workspace.
@@ -340,10 +387,15 @@ impl Pass<'_> {
         let mut mutated = copy.clone();
         if self.route.rules.has_status() {
             let status = self.route.rules.status(copy, object, self.now);
-            let status = status.map_err(|error| Stop::because("applying spec.mutation", error.to_string(), RULES))?;
+            let status = status.map_err(|error| self.rule_fails(&error, copy))?;
             mutated["status"] = status.unwrap_or_default();
         }
         Ok(mutated)
+    }
+
+    fn rule_fails(&self, error: &RuleError, object: &Value) -> Stop {
+        let words = covered(self.route.local(), &error.to_string(), object);
+        Stop::because("applying spec.mutation", words, RULES)
     }
 
     /// What is the same for all objects of the type.
@@ -360,20 +412,6 @@ impl Pass<'_> {
             [_, true] => &copy::SUBRESOURCES,
             [_, false] => &[],
         }
-    }
-
-    /// Something has happened to the object, for people.
-    fn record(&self, object: &Value, reason: &'static str, message: &str) {
-        let remote = self.route.remote();
-        self.records.borrow_mut().push(Record {
-            object: self.primary.name.clone(),
-            type_of: [remote.api_version(), remote.kind.clone()],
-            uid: object["metadata"]["uid"].as_str().unwrap_or_default().to_owned(),
-            is_warning: false,
-            reason,
-            message: message.to_owned(),
-            reporter: "syncagent-sync",
-        });
     }
 }
 
@@ -394,6 +432,15 @@ async fn delete(
     {
         Err(error) if !error.proves_absent(&name.name) => Err(error),
         _ => Ok(()),
+    }
+}
+
+/// Words about an object. Nothing that a Secret holds is said.
+fn covered(resource: &ResourceType, words: &str, object: &Value) -> String {
+    if resource.is("", "secrets") {
+        without_values(words, object.to_string().as_bytes())
+    } else {
+        words.to_owned()
     }
 }
 

@@ -3,8 +3,8 @@
 use kube_lite::{Content, Error, ObjectName};
 use serde_json::Value;
 
-use super::state::States;
-use super::{Pass, Settled, copied, hash_of, unread};
+use super::records::PLACED;
+use super::{Pass, Settled, copied, covered, hash_of, unread};
 use crate::copy;
 use crate::kcp::parsed;
 use crate::kinds::Scope;
@@ -22,8 +22,8 @@ impl Pass<'_> {
             return self.adopt(object, &wanted, &at).await;
         };
         let kept = copy::state(&wanted, self.subresources());
-        States::of(self).write(&kept).await?;
-        self.record(object, "ObjectPlaced", "Object has been placed.");
+        self.keep(&self.own_state().own, &kept);
+        self.record(object, PLACED);
         self.relate(object, &planned).await?;
         Ok(Settled::Done(hash_of(&kept), copied(&created)))
     }
@@ -56,7 +56,7 @@ impl Pass<'_> {
             Scope::Cluster
         };
         let name = self.route.namer.name(object, &workspace, scope, self.now);
-        name.map_err(|error| Stop::because(doing, error.to_string(), advice))
+        name.map_err(|error| Stop::because(doing, covered(self.route.local(), &error.to_string(), object), advice))
     }
 
     /// Creates the copy. `None` if something else has its name.
@@ -121,11 +121,8 @@ impl Pass<'_> {
             .await;
         let written = written.and_then(|copy| parsed::<Value>(&copy)).map_err(stop)?;
         let kept = copy::state(wanted, self.subresources());
-        let mut states = States::of(self);
-        // One of the same name may have been here before.
-        states.read().await?;
-        states.write(&kept).await?;
-        self.record(object, "ObjectPlaced", "Object has been placed.");
+        self.keep(&self.own_state().own, &kept);
+        self.record(object, PLACED);
         self.return_status(object, &written).await?;
         self.relate(object, &written).await?;
         Ok(Settled::Done(hash_of(&kept), copied(&written)))

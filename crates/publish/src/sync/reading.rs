@@ -25,6 +25,8 @@ impl Pass<'_> {
     pub(super) async fn read(&self) -> Result<Option<Value>, Stop> {
         let found = self.found().await?;
         self.version.set(found.as_ref().map(version_of).unwrap_or_default());
+        let uid = found.as_ref().and_then(|found| found["metadata"]["uid"].as_str());
+        self.uid.replace(uid.unwrap_or_default().to_owned());
         Ok(found)
     }
 
@@ -50,7 +52,8 @@ impl Pass<'_> {
     }
 
     /// The copy, by the labels that say of which object it is.
-    pub(super) async fn find_copy(&self, is_ending: bool) -> Result<Option<Value>, Stop> {
+    pub(super) async fn find_copy(&self) -> Result<Option<Value>, Stop> {
+        let is_ending = self.is_ending.get();
         let local = self.route.local();
         if self.job.turn.has_several {
             return self.list_copy().await;
@@ -85,11 +88,10 @@ impl Pass<'_> {
         let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let labels = labels.join(",").into();
         let listed = list_all::<Value>(self.service, self.route.local().clone(), Some(labels)).await;
-        let mut all = listed.map_err(unread)?;
-        // Names of clusters may be the same in two kcps: each agent has its own copies.
-        if all.len() > 1 {
-            all.retain(|copy| copy["metadata"]["labels"][AGENT_NAME] == *self.job.agent);
-        }
+        let all = listed.map_err(unread)?;
+        let first = all.first().map(name_of);
+        let mut all = own_copies(all, &self.job.agent, !self.is_ending.get());
+        self.others.replace(first.filter(|_| all.is_empty()));
         if all.len() > 1 {
             let names: Vec<String> = all.iter().map(|copy| format!("{:?}", name_of(copy))).collect();
             let words = format!("several objects are labelled as its copy: {}", names.join(", "));
@@ -98,11 +100,32 @@ impl Pass<'_> {
         Ok(all.pop())
     }
 
-    /// True for the copy of this object.
+    /// True for the copy of this object that this agent has.
     fn is_copy(&self, copy: &Value) -> bool {
         let labels = &copy["metadata"]["labels"];
-        self.key.labels().iter().all(|(key, value)| labels[key] == **value)
+        let is_own = labels[AGENT_NAME] == *self.job.agent;
+        is_own && self.key.labels().iter().all(|(key, value)| labels[key] == **value)
     }
+}
+
+/// Those of the copies of one object that may be this agent's: its own, or else those that no agent has, or else, where that
+/// is to be taken over, those of an agent of another name. Clusters of two kcps may have one name: another agent's copy may
+/// be that of an object there.
+fn own_copies(copies: Vec<Value>, agent: &str, may_take_over: bool) -> Vec<Value> {
+    let is_own = |copy: &Value| {
+        copy["metadata"]["labels"][AGENT_NAME]
+            .as_str()
+            .map(|name| name == agent)
+    };
+    for wanted in [Some(true), None, Some(false)] {
+        if wanted == Some(false) && !may_take_over {
+            break;
+        }
+        if copies.iter().any(|copy| is_own(copy) == wanted) {
+            return copies.into_iter().filter(|copy| is_own(copy) == wanted).collect();
+        }
+    }
+    Vec::new()
 }
 
 /// What was found of an object; what its end needs of it if no more can be read, as of one that is too large or nested too
@@ -147,6 +170,8 @@ pub(super) fn unread(error: Error) -> Stop {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -165,9 +190,35 @@ mod tests {
         for depth in [200, 5_000] {
             assert!(read(&object(depth, "")).is_err());
             let bare = read(&object(depth, ended)).unwrap();
-            assert_eq!(bare["metadata"]["finalizers"], serde_json::json!(["x"]));
+            assert_eq!(bare["metadata"]["finalizers"], json!(["x"]));
             assert_eq!(bare["metadata"]["resourceVersion"], "7");
             assert!(bare["spec"].is_null());
+        }
+    }
+
+    // Of a single one the agent was not checked, and it was deleted too.
+    #[test]
+    fn the_copy_of_another_agent_is_taken_over_and_never_ended() {
+        let copy = |name: &str, agent: Option<&str>| json!({"metadata": {"name": name, "labels": agent.map(|agent| json!({AGENT_NAME: agent}))}});
+        let (own, other, free) = (copy("own", Some("a")), copy("other", Some("b")), copy("free", None));
+        for (all, ends, goes_on) in [
+            (vec![&own], &["own"][..], &["own"][..]),
+            (vec![&other], &[], &["other"]),
+            (vec![&free], &["free"], &["free"]),
+            (vec![&other, &own, &free], &["own"], &["own"]),
+            (vec![&other, &free], &["free"], &["free"]),
+            (vec![&own, &own], &["own", "own"], &["own", "own"]),
+            (vec![], &[], &[]),
+        ] {
+            let all: Vec<Value> = all.into_iter().cloned().collect();
+            for (may_take_over, expected) in [(false, ends), (true, goes_on)] {
+                let found = own_copies(all.clone(), "a", may_take_over);
+                let names: Vec<&str> = found
+                    .iter()
+                    .filter_map(|copy| copy["metadata"]["name"].as_str())
+                    .collect();
+                assert_eq!(names, expected, "{may_take_over} {all:?}");
+            }
         }
     }
 }

@@ -4,23 +4,25 @@
 //! yet is no error; what another side has more than the origin stays; an object of the service cluster that no agent has
 //! made, or one for another workspace, is not touched.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use driver::events::Record;
-use kube_lite::{ObjectName, without_values};
-use serde_json::{Value, json};
+use kube_lite::ObjectName;
+use serde_json::Value;
 
-use super::Pass;
+use super::letting_go::state_of;
 use super::locating::{CORRECT, End, Located, Pair, used};
+use super::pointing::{Pointers, has_pointers};
+use super::records::{ACCEPTED, PLACED, STATUS_LOST, STATUS_SYNCED, SYNCED, What};
+use super::{Pass, covered, version_of};
 use crate::copy::{self, Marks, Terms};
 use crate::kcp::parsed;
-use crate::keys::RELATED_PREFIX;
 use crate::kinds::{Origin, Related, StatusSync};
 use crate::lifecycle;
+use crate::mutation::RuleError;
 use crate::naming::CopyName;
 use crate::sides::Side;
-use crate::trouble::Stop;
+use crate::trouble::{Stop, passed};
 use crate::turn::Use;
 
 /// What to do about an object that is in the way.
@@ -32,36 +34,60 @@ const NO_ORIGIN: &str = "let spec.related or spec.naming of the PublishedResourc
     annotations of the agent";
 
 impl Pass<'_> {
-    /// Brings what is related to a primary in sync.
+    /// Brings what is related to a primary in sync, as far as that is possible.
     pub(super) async fn relate(&self, object: &Value, copy: &Value) -> Result<(), Stop> {
-        if self.route.resource.related.is_empty() {
-            return Ok(());
+        let rules = &self.route.resource.related;
+        let mut pointers = Pointers::of(rules);
+        if rules.is_empty() {
+            return if has_pointers(object) {
+                self.point(object, &pointers).await
+            } else {
+                Ok(())
+            };
         }
-        let (located, failure) = self.locate(object, copy, |_| true).await?;
+        let (located, mut failure) = self.locate(object, copy, |_| true).await?;
+        self.several.replace(several(&located));
         let mut found = match failure {
-            None => self.let_go(&located).await?,
+            None => passed(self.let_go(&located).await, &mut failure)?.unwrap_or_else(|| self.known_uses(true)),
             // What belongs to it is not known.
-            Some(_) => self.known_uses(),
+            Some(_) => self.known_uses(false),
         };
-        let brought = self.bring_all(object, &located, &mut found.all).await;
-        if brought.is_err() {
+        let brought = self.bring_all(&located, &mut found.all, &mut pointers, &mut failure);
+        let brought = brought.await;
+        if brought.is_err() || failure.is_some() {
             found.all.extend(&self.job.turn.uses.known);
         }
         self.uses.replace(Some(found));
-        brought.and(failure.map_or(Ok(()), Err))
+        brought?;
+        let pointed = self.point(object, &pointers).await;
+        failure.map_or(pointed, Err)
     }
 
-    async fn bring_all(&self, object: &Value, located: &[Located<'_>], uses: &mut BTreeSet<Use>) -> Result<(), Stop> {
+    async fn bring_all(
+        &self,
+        located: &[Located<'_>],
+        uses: &mut BTreeSet<Use>,
+        pointers: &mut Pointers,
+        failure: &mut Option<Stop>,
+    ) -> Result<(), Stop> {
         for Located { related, ends, pairs } in located {
-            for (index, pair) in pairs.iter().enumerate() {
-                let is_used = self.bring_related(related, ends, pair).await?;
-                if is_used && related.ends_with_primary() {
-                    uses.extend(used(ends, pair));
-                }
-                if related.origin == Origin::Service {
-                    self.point_to(object, related, &ends[1], &pair.1, index).await?;
+            let (mut there, mut are_all) = (Vec::new(), true);
+            for pair in pairs {
+                let brought = self.bring_related(related, ends, pair).await;
+                let is_used = passed(brought, failure)?;
+                are_all &= is_used.is_some();
+                if is_used == Some(true) {
+                    there.push(&pair.1);
+                    uses.extend(
+                        related
+                            .ends_with_primary()
+                            .then(|| used(ends, pair))
+                            .into_iter()
+                            .flatten(),
+                    );
                 }
             }
+            pointers.are(related, &ends[1], there, are_all);
         }
         Ok(())
     }
@@ -93,7 +119,7 @@ impl Pass<'_> {
         }
         let found = there.get(to).await?;
         if let Some(found) = &found
-            && let Some(why) = self.is_foreign(found, ends, from).await?
+            && let Some(why) = self.is_foreign(found, ends, pair).await?
         {
             let words = format!("{} {to:?} is there: {why}", there.served.resource.kind);
             return Err(Stop::because("bringing a related object", words, FOREIGN));
@@ -107,26 +133,26 @@ impl Pass<'_> {
             let written = origin.server.merge_patch(&origin.served.resource, from, body).await;
             let written = written.and_then(|object| parsed::<Value>(&object));
             source = written.map_err(|error| origin.stop("adding the finalizer to", from, error))?;
+            origin.record(self, from, &source, ACCEPTED);
         }
-        let rules = self.route.related_rules(&related.identifier);
         if found.as_ref().is_some_and(lifecycle::is_in_deletion) {
             return Ok(true);
         }
         let planned = found.clone().unwrap_or_else(|| self.planned(&source, there, to, from));
-        let mutated = rules.spec(source.clone(), &planned, self.now);
-        let mutated = mutated.map_err(|error| {
-            let mut words = error.to_string();
-            if origin.served.resource.is("", "secrets") {
-                words = without_values(&words, source.to_string().as_bytes());
-            }
+        let rules = self.route.related_rules(&related.identifier);
+        let wrong = |error: RuleError| {
+            let words = origin.covered(&error.to_string(), &source);
             Stop::because("applying spec.related mutations", words, CORRECT)
-        })?;
+        };
+        let mut mutated = rules.spec(source.clone(), &planned, self.now).map_err(wrong)?;
         let object = match found {
-            None => self.create_related(&mutated, there, to, origin, from).await?,
-            Some(found) => self.update_related(&mutated, &found, there, to, origin, from).await?,
+            None => self.create_related(&mutated, ends, pair).await?,
+            Some(found) => self.update_related(&mutated, &found, ends, pair).await?,
         };
         if related.status == StatusSync::On {
-            self.sync_status(&source, &object, ends, pair).await?;
+            let status = rules.status(&mutated, &object, self.now).map_err(wrong)?;
+            mutated["status"] = status.unwrap_or_default();
+            self.sync_status(&mutated, &object, ends, pair).await?;
         }
         Ok(true)
     }
@@ -138,7 +164,7 @@ impl Pass<'_> {
             namespace: to.namespace().to_owned(),
             name: to.name.to_string(),
         };
-        let terms = terms(there, from);
+        let terms = self.terms_of(there, from);
         copy::create(
             source,
             &terms,
@@ -149,14 +175,8 @@ impl Pass<'_> {
         )
     }
 
-    async fn create_related(
-        &self,
-        source: &Value,
-        there: &End<'_>,
-        to: &ObjectName,
-        origin: &End<'_>,
-        from: &ObjectName,
-    ) -> Result<Value, Stop> {
+    async fn create_related(&self, source: &Value, ends: &[End<'_>; 2], pair: &Pair) -> Result<Value, Stop> {
+        let ([_, there], (from, to)) = (ends, pair);
         let mut planned = self.planned(source, there, to, from);
         let server = (there.side, &**there.server);
         let created = self.create_at(server, &there.served.resource, to, &planned).await;
@@ -167,7 +187,9 @@ impl Pass<'_> {
         for key in ["uid", "resourceVersion"] {
             planned["metadata"][key] = created["metadata"][key].clone();
         }
-        self.remember(source, there, origin, from).await?;
+        let state = copy::state(source, self.terms_of(there, from).subresources);
+        self.keep_related(&state_of(ends, pair), &state);
+        self.record_of_pair(ends, pair, [source, &planned], PLACED);
         Ok(planned)
     }
 
@@ -176,29 +198,29 @@ impl Pass<'_> {
         &self,
         source: &Value,
         found: &Value,
-        there: &End<'_>,
-        to: &ObjectName,
-        origin: &End<'_>,
-        from: &ObjectName,
+        ends: &[End<'_>; 2],
+        pair: &Pair,
     ) -> Result<Value, Stop> {
-        let terms = terms(there, from);
-        let mut states = self.states(origin, from);
-        let last = states.read().await?;
+        let ([origin, there], (from, to)) = (ends, pair);
+        let terms = self.terms_of(there, from);
+        let key = state_of(ends, pair);
+        // Of several nobody knows which one a former state was about.
+        let is_one = !self.several.borrow().contains(&origin.used(from));
+        let last = if is_one {
+            self.state(&key).await?
+        } else {
+            self.state(&key.alone()).await?
+        };
         let stop = |error| there.stop("updating a related object", to, error);
         let resource = &there.served.resource;
         let server = (there.side, &**there.server);
         let written = self.write(server, resource, to, (source, found), last.as_ref(), &terms);
-        let object = written.await.map_err(stop)?.unwrap_or_else(|| found.clone());
-        states.write(&copy::state(source, terms.subresources)).await?;
-        Ok(object)
-    }
-
-    async fn remember(&self, source: &Value, there: &End<'_>, origin: &End<'_>, from: &ObjectName) -> Result<(), Stop> {
-        let mut states = self.states(origin, from);
-        states.read().await?;
-        states
-            .write(&copy::state(source, terms(there, from).subresources))
-            .await
+        let written = written.await.map_err(stop)?;
+        if let Some(object) = &written {
+            self.record_of_pair(ends, pair, [source, object], SYNCED);
+        }
+        self.keep_related(&key, &copy::state(source, terms.subresources));
+        Ok(written.unwrap_or_else(|| found.clone()))
     }
 
     /// The status is synced from the origin to the other end.
@@ -214,7 +236,7 @@ impl Pass<'_> {
         };
         if !there.served.status_subresource {
             if self.known.is_statusless(there.used(to)) {
-                self.status_is_lost(source, found, ends, pair);
+                self.record_of_pair(ends, pair, [source, found], STATUS_LOST);
             }
             return Ok(());
         }
@@ -229,76 +251,65 @@ impl Pass<'_> {
         let written = there
             .server
             .replace_subresource(&there.served.resource, to, "status", body);
-        written
-            .await
-            .map(drop)
-            .map_err(|error| there.stop("writing the status of", to, error))
+        let written = written.await.and_then(|written| parsed::<Value>(&written));
+        let written = written.map_err(|error| there.stop("writing the status of", to, error))?;
+        // Of what the type does not keep, nothing has come.
+        if version_of(&written) != version_of(found) {
+            self.record_of_pair(ends, pair, [source, found], STATUS_SYNCED);
+        }
+        Ok(())
     }
 
-    /// The type of the other end has no status, and keeps none as a field: that is said at the end in the workspace.
-    fn status_is_lost(&self, source: &Value, found: &Value, [origin, there]: &[End<'_>; 2], (from, to): &Pair) {
-        let (end, name, object) = if origin.side == Side::Service {
-            (there, to, found)
+    /// Something has happened to a pair: that is said at the end in the workspace.
+    fn record_of_pair(&self, [origin, there]: &[End<'_>; 2], (from, to): &Pair, objects: [&Value; 2], what: What) {
+        if origin.side == Side::Service {
+            there.record(self, to, objects[1], what);
         } else {
-            (origin, from, source)
-        };
-        let resource = &end.served.resource;
-        self.records.borrow_mut().push(Record {
-            object: name.clone(),
-            type_of: [resource.api_version(), resource.kind.clone()],
-            uid: object["metadata"]["uid"].as_str().unwrap_or_default().to_owned(),
-            is_warning: true,
-            reason: "StatusSubresourceMissing",
-            message: "The status cannot be synchronized: the type of the other side has no status subresource."
-                .to_owned(),
-            reporter: "syncagent-sync",
-        });
-    }
-
-    /// The primary names what belongs to it, for people.
-    async fn point_to(
-        &self,
-        object: &Value,
-        related: &Related,
-        there: &End<'_>,
-        to: &ObjectName,
-        index: usize,
-    ) -> Result<(), Stop> {
-        let key = format!("{RELATED_PREFIX}{}.{index}", related.identifier);
-        let resource = &there.served.resource;
-        let mut named = json!({"name": to.name, "apiVersion": resource.api_version(), "kind": resource.kind});
-        if !to.namespace().is_empty() {
-            named["namespace"] = json!(to.namespace());
+            origin.record(self, from, objects[0], what);
         }
-        let named = named.to_string();
-        if object["metadata"]["annotations"][&key] == *named {
-            return Ok(());
-        }
-        let uid = &object["metadata"]["uid"];
-        let patch = json!({"metadata": {"uid": uid, "annotations": {key: named}}}).to_string();
-        let written = self
-            .shard
-            .merge_patch(self.route.remote(), &self.primary.name, patch.into())
-            .await;
-        let stop = |error| Stop::of_primary(self.primary.shard(), "naming related objects", error);
-        written.map(drop).map_err(stop)
     }
 }
 
-/// How an object comes to this end, from an object of this name.
-fn terms<'n>(there: &End<'_>, from: &'n ObjectName) -> Terms<'n> {
-    Terms {
-        marks: match there.side {
-            Side::Service => Marks::Related {
-                namespace: from.namespace(),
-                name: &from.name,
+impl End<'_> {
+    fn record(&self, pass: &Pass<'_>, name: &ObjectName, object: &Value, what: What) {
+        pass.record_on(&self.served.resource, name, object, what);
+    }
+
+    /// Words about an object there. Nothing that a Secret holds is said.
+    fn covered(&self, words: &str, object: &Value) -> String {
+        covered(&self.served.resource, words, object)
+    }
+}
+
+/// The origins that come to several objects at the other end.
+fn several(located: &[Located<'_>]) -> BTreeSet<Use> {
+    let mut of_origins = BTreeMap::<Use, BTreeSet<Use>>::new();
+    for Located { ends, pairs, .. } in located {
+        for [from, to] in pairs.iter().map(|pair| used(ends, pair)) {
+            of_origins.entry(from).or_default().insert(to);
+        }
+    }
+    of_origins.retain(|_, to| to.len() > 1);
+    of_origins.into_keys().collect()
+}
+
+impl Pass<'_> {
+    /// How an object comes to this end, from an object of this name.
+    fn terms_of<'n>(&'n self, there: &End<'_>, from: &'n ObjectName) -> Terms<'n> {
+        Terms {
+            marks: match there.side {
+                Side::Service => Marks::Related {
+                    namespace: from.namespace(),
+                    name: &from.name,
+                    label: &self.label,
+                },
+                _ => Marks::None,
             },
-            _ => Marks::None,
-        },
-        subresources: if there.served.status_subresource {
-            &copy::SUBRESOURCES
-        } else {
-            &[]
-        },
+            subresources: if there.served.status_subresource {
+                &copy::SUBRESOURCES
+            } else {
+                &[]
+            },
+        }
     }
 }

@@ -1,0 +1,118 @@
+//! The end of objects whose workspace, service cluster, or rules are not as they were: nothing keeps one for ever.
+
+use serde_json::json;
+
+use crate::hostile::is_notified;
+use crate::related::{holds, opened, world};
+use crate::simulated::Refusal;
+use crate::stage::Which;
+use crate::support::objects::{namespace, secret};
+use crate::support::story::{arrives, gone, remains};
+use crate::world::{APIS, World, place};
+
+pub(crate) async fn an_object_ends_though_the_claim_for_what_it_names_is_not_accepted(which: Which) {
+    let keys = json!({"identifier": "keys", "origin": "kcp", "kind": "Secret", "object": {"reference": {"path": "spec.secret"}}});
+    let labelled = json!({"identifier": "labelled", "origin": "kcp", "kind": "Secret", "object": {"selector": {
+        "matchLabels": {"of": "web"}, "rewrite": {"regex": {"pattern": "x", "replacement": "y"}}}}});
+    let world = world(which, &json!([keys, labelled])).await;
+    let agent = world.agent(&[]);
+    let consumer = world.visitor("shy").await;
+    world.bind(&consumer, &[["", "events"]]).await;
+    consumer.objects.create(&namespace("shop")).await;
+    consumer.objects.create(&secret("shop", "mine", "1")).await;
+    for name in ["one", "two"] {
+        world.open(&consumer, name, &json!({"secret": "mine"})).await;
+        world.copied(&consumer, name, &json!({"secret": "mine"})).await;
+    }
+    consumer.objects.delete(&world.v1(), "shops", "shop", "one").await;
+    gone(&consumer.objects, &world.v1(), "shops", "shop", "one").await;
+    drop(agent);
+    consumer.objects.delete(&world.v1(), "shops", "shop", "two").await;
+    let _agent = world.agent(&[]);
+    gone(&consumer.objects, &world.v1(), "shops", "shop", "two").await;
+    world.has_no_copies(&consumer).await;
+    let mine = arrives(&consumer.objects, "v1", "secrets", "shop", "mine").await;
+    assert!(mine["metadata"]["finalizers"].is_null(), "{mine}");
+}
+
+pub(crate) async fn an_object_ends_though_the_path_of_its_workspace_is_not_shown_any_more(which: Which) {
+    let keys = json!({"identifier": "keys", "origin": "kcp", "kind": "Secret", "object": {"reference": {"path": "spec.secret"}}});
+    let world = world(which, &json!([keys])).await;
+    world.republish(&json!({"enableWorkspacePaths": true})).await;
+    let agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    consumer.objects.create(&secret("shop", "mine", "1")).await;
+    let space = opened(&world, &consumer, "web", &json!({"secret": "mine"})).await;
+    holds(&world.local, &space, "mine", "1").await;
+    drop(agent);
+    rejects_paths(&world, &consumer.objects).await;
+    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
+    let _agent = world.agent(&[]);
+    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    gone(&world.local, "v1", "secrets", &space, "mine").await;
+    world.has_no_copies(&consumer).await;
+    let mine = arrives(&consumer.objects, "v1", "secrets", "shop", "mine").await;
+    assert!(mine["metadata"]["finalizers"].is_null(), "{mine}");
+}
+
+async fn rejects_paths(world: &World, at: &crate::support::Objects) {
+    let claim = |resource: &str| json!({"resource": resource, "all": true, "state": "Accepted"});
+    let mut claims: Vec<_> = ["events", "namespaces", "secrets", "configmaps"].map(claim).into();
+    claims.push(json!({"group": "core.kcp.io", "resource": "logicalclusters", "all": true, "state": "Rejected"}));
+    let patch = json!({"spec": {"permissionClaims": claims}});
+    at.merge_patch(APIS, "apibindings", "", &world.export, &patch).await;
+}
+
+// Issue 45: of two kcps, each may have a cluster of the same name.
+pub(crate) async fn the_copy_of_another_agent_stays_when_an_object_ends(which: Which) {
+    let world = World::of(which).await;
+    world.publish(&json!({})).await;
+    let agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    let spec = json!({"size": 1});
+    world.open(&consumer, "web", &spec).await;
+    let copy = world.copied(&consumer, "web", &spec).await;
+    drop(agent);
+    let label = json!({"metadata": {"labels": {"syncagent.kcp.io/agent-name": "of-another-kcp"}}});
+    world.touch(&copy, &label).await;
+    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
+    let mut agent = world.agent(&[]);
+    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    let (space, name) = place(&copy);
+    remains(&world.local, &world.v1(), "shops", &space, &name).await;
+    agent.says(&["CopyLeft", "web", "another agent's"]).await;
+}
+
+// Issue 45: what could not be read was taken for something that is still there.
+#[tokio::test]
+async fn an_object_ends_though_nothing_that_is_claimed_may_be_read() {
+    let keys = json!({"identifier": "keys", "origin": "kcp", "kind": "Secret", "object": {"reference": {"path": "spec.secret"}}});
+    let world = world(Which::Simulated, &json!([keys])).await;
+    let _agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    consumer.objects.create(&secret("shop", "mine", "1")).await;
+    for (code, text) in [(403, "forbidden: access denied\n"), (404, "404 page not found\n")] {
+        let refusal = Refusal {
+            verb: "get",
+            path: "/secrets/mine",
+            code,
+            text,
+            times: usize::MAX,
+        };
+        world.stage.simulated().state().faults.refusals = vec![refusal];
+        let name = format!("web-{code}");
+        world.open(&consumer, &name, &json!({"secret": "mine"})).await;
+        is_notified(&consumer, &name).await;
+        // The Event says at which object, for those that ask by UID.
+        let uid = world.origin(&consumer, &name).await["metadata"]["uid"].clone();
+        let events = consumer.objects.list("v1", "events", "shop", "").await;
+        let mut failures = events.iter().filter(|event| event["reason"] == "ReconcilingError");
+        assert!(
+            failures.any(|event| event["involvedObject"]["uid"] == uid),
+            "{events:?}"
+        );
+        consumer.objects.delete(&world.v1(), "shops", "shop", &name).await;
+        gone(&consumer.objects, &world.v1(), "shops", "shop", &name).await;
+    }
+    world.has_no_copies(&consumer).await;
+}
