@@ -88,11 +88,7 @@ impl Agent {
 
     fn is_synced(&mut self, primary: &Primary, synced: Synced) {
         let shard = primary.shard();
-        self.namespaces.is_placed(primary);
-        for route in self.running.ends(primary.route) {
-            self.begin_route(route);
-        }
-        self.objects.is_tried(primary);
+        self.pass_ends(primary);
         // One that is gone by now has nothing.
         if let Some(found) = synced.uses.filter(|_| self.objects.has(primary)) {
             self.uses.are(primary, found);

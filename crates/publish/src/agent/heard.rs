@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use driver::queue::Class;
+use driver::queue::{Class, Done};
 use driver::source::{Reading, SourceEvent, Style};
 use kube_lite::meta::Meta;
 use kube_lite::{ObjectName, ResourceType, Workspaces};
@@ -15,7 +15,7 @@ use super::published::{Change, Misfit};
 use super::report::{self, Subject};
 use super::shards::Bound;
 use super::watched::{self, LeadsTo, Meant, Rule};
-use crate::kcp::{self, EndpointSlice, Export, parsed};
+use crate::kcp::{self, Export, parsed};
 use crate::keys;
 use crate::kinds::Origin;
 use crate::sides::{Key, Place, Primary, Side};
@@ -26,6 +26,7 @@ impl Agent {
         if let SourceEvent::Down(_) | SourceEvent::Up = event {
             let (name, place) = (self.named(feed), self.place_of(driver::Feed::side(feed)));
             match &event {
+                SourceEvent::Down(error) if feed == Feed::Slice && self.endpoints.is_no_slice(error) => {}
                 SourceEvent::Down(error) => self.report.is_unreadable(feed, &name, error, &place, self.now),
                 _ => self.report.is_readable(feed, &name, &place, self.now),
             }
@@ -96,27 +97,23 @@ impl Agent {
     }
 
     fn of_slice(&mut self, event: &SourceEvent) {
-        match event {
-            SourceEvent::Object(object) => {
-                if let Ok(slice) = parsed::<EndpointSlice>(object) {
-                    let urls = slice.urls().map(Rc::from).collect();
-                    self.shards_are(&urls);
-                }
-            }
-            SourceEvent::Gone(_) => self.shards_are(&BTreeSet::new()),
-            _ => {}
-        }
+        self.endpoints.of_slice(event);
+        self.endpoints_are();
     }
 
     fn of_export(&mut self, event: &SourceEvent) {
+        self.endpoints.of_export(event);
+        self.endpoints_are();
         let SourceEvent::Object(object) = event else { return };
         let Ok(export) = parsed::<Export>(object) else { return };
-        if self.settings.slice.is_none() {
-            let urls = export.urls().map(Rc::from).collect();
-            self.shards_are(&urls);
-        }
         self.export_uid = export.metadata.uid.as_str().into();
         self.export_is_due();
+    }
+
+    fn endpoints_are(&mut self) {
+        if let Some(urls) = self.endpoints.urls() {
+            self.shards_are(&urls);
+        }
     }
 
     /// These are the virtual workspaces from now on.
@@ -127,6 +124,11 @@ impl Agent {
             self.leave(|_, shard, _| shard == side);
             self.end_feeds(|feed| driver::Feed::side(feed) == side);
             self.outbox.close(side);
+            // What is under way there gets no answer.
+            for primary in self.taken.of_shard(side) {
+                self.pass_ends(&primary);
+                self.is_done(&Key::Object(primary), Done::Finished);
+            }
             report::shard_ends(&url);
         }
         for (number, url) in new {
@@ -139,6 +141,8 @@ impl Agent {
                 self.read_at(route, number);
             }
         }
+        // Where there is no URL, nobody has bound the export.
+        self.report.are_bound(self.shards.bound(), self.now);
     }
 
     fn of_bindings(&mut self, shard: u32, event: SourceEvent) {

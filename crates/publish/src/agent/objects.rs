@@ -365,9 +365,10 @@ impl Objects {
 
     /// It had its turn.
     pub(super) fn is_tried(&mut self, primary: &Primary) {
-        let Some(known) = self.known(primary) else { return };
-        known.is_taken = false;
-        let shown = known.primary.as_mut();
+        if let Some(known) = self.all.get_mut(&(primary.route, primary.name.clone())) {
+            known.is_taken = false;
+        }
+        let shown = self.known(primary).and_then(|known| known.primary.as_mut());
         let is_first = shown.is_some_and(|shown| !std::mem::replace(&mut shown.is_tried, true));
         if is_first {
             self.one_less_untried(primary.workspace);
@@ -403,7 +404,8 @@ impl Objects {
     }
 
     fn shown_as(&self, primary: &Primary) -> Option<&Shown> {
-        self.all.get(&(primary.route, primary.name.clone()))?.primary.as_ref()
+        let shown = self.all.get(&(primary.route, primary.name.clone()))?.primary.as_ref();
+        shown.filter(|shown| shown.shard == primary.shard())
     }
 
     /// What belongs to a primary may come until then, and nobody says so.
@@ -452,9 +454,11 @@ impl Objects {
         present.version > settled.copy
     }
 
+    /// What is known of a primary, unless another shard shows it by now.
     fn known(&mut self, primary: &Primary) -> Option<&mut Known> {
         let known = self.all.get_mut(&(primary.route, primary.name.clone()))?;
-        known.primary.is_some().then_some(known)
+        let shown = known.primary.as_ref()?;
+        (shown.shard == primary.shard()).then_some(known)
     }
 
     /// Those of a group that are due, from a key on.
