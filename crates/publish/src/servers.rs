@@ -77,14 +77,22 @@ impl Kcp {
     }
 }
 
-/// A URL as it is reached from here.
+/// A URL as it is reached from here. One without a port means that of its scheme.
 fn reached(url: &str, overrides: &[HostOverride]) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return url.to_owned();
     };
-    let end = rest.find('/').unwrap_or(rest.len());
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (host, path) = rest.split_at(end);
-    let to = overrides.iter().find(|known| known.from.eq_ignore_ascii_case(host));
+    // An address of IPv6 has colons within its brackets.
+    let has_port = host.rsplit(']').next().is_some_and(|end| end.contains(':'));
+    let of_scheme = if scheme.eq_ignore_ascii_case("http") { 80 } else { 443 };
+    let whole = if has_port {
+        host.to_owned()
+    } else {
+        format!("{host}:{of_scheme}")
+    };
+    let to = overrides.iter().find(|known| known.from.eq_ignore_ascii_case(&whole));
     format!("{scheme}://{}{path}", to.map_or(host, |known| &known.to))
 }
 
@@ -145,7 +153,13 @@ mod tests {
             from: from.to_owned(),
             to: to.to_owned(),
         };
-        let overrides = [over("shard-1:6443", "kcp.example.org:443"), over("b:1", "c:2")];
+        let overrides = [
+            over("shard-1:6443", "kcp.example.org:443"),
+            over("b:1", "c:2"),
+            over("shard:443", "kcp.example.org:8443"),
+            over("plain:80", "kcp.example.org:8080"),
+            over("[fd00::1]:443", "[fd00::2]:443"),
+        ];
         for (url, expected) in [
             (
                 "https://shard-1:6443/services/apiexport/a/b",
@@ -154,6 +168,14 @@ mod tests {
             ("https://SHARD-1:6443", "https://kcp.example.org:443"),
             ("https://shard-1:6444/x", "https://shard-1:6444/x"),
             ("https://b:1/shard-1:6443", "https://c:2/shard-1:6443"),
+            // Without a port it is that of the scheme.
+            ("https://shard/services/a", "https://kcp.example.org:8443/services/a"),
+            ("https://shard:443", "https://kcp.example.org:8443"),
+            ("http://plain", "http://kcp.example.org:8080"),
+            ("http://shard", "http://shard"),
+            ("https://plain", "https://plain"),
+            ("https://[fd00::1]/a", "https://[fd00::2]:443/a"),
+            ("https://[fd00::1]:443", "https://[fd00::2]:443"),
             ("no url", "no url"),
         ] {
             assert_eq!(reached(url, &overrides), expected);
