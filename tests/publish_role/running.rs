@@ -247,7 +247,7 @@ async fn a_shard_that_leaves_takes_along_what_is_under_way_there() {
         eventually("all have copies", SOON, async || {
             let copies = [world.copies(&one).await.len(), world.copies(&two).await.len()];
             let expected = 1 + 30 * (round + 1);
-            (copies == [expected; 2]).then_some(()).ok_or(copies)
+            (copies == [expected; 2]).then_some(()).ok_or(format!("{copies:?}"))
         })
         .await;
     }
