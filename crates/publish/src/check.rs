@@ -11,9 +11,12 @@ use kube_lite::read::list_all;
 use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType};
 use serde_json::{Value, json};
 
+use crate::agent::Parts;
 use crate::kcp::{self, Binding, EndpointSlice, Export, parsed};
 use crate::kinds::{self, Locator, Origin, PublishedResource, Related, StatusSync};
 use crate::publishing;
+use crate::rivals::{self, Claimant, May};
+use crate::route::Served;
 use crate::run::{self, Settings};
 use crate::servers::Kcp;
 use crate::sides::Place;
@@ -86,8 +89,8 @@ struct Check<'a> {
     service: Rc<Cluster>,
 }
 
-/// A verb, and what it is for.
-type Right = (Value, &'static str);
+/// A verb, and what becomes of it where that is not allowed, if the agent can do without.
+type Right = (Value, Option<&'static str>);
 
 impl Check<'_> {
     async fn all(&self, workspace: String, points: &mut Points<Where>) {
@@ -102,26 +105,15 @@ impl Check<'_> {
         let at = format!("{} in the workspace {}", found.export, found.workspace);
         points.add(Where::Kcp, "APIExport", Verdict::Good, at, "");
         let export = Rc::new(self.kcp.workspace("kcp", &found.workspace));
-        let rights = of_export(&found.export);
+        let rights = of_export(&found.export, self.settings.parts);
         self.rights(&export, Where::Kcp, rights, IN_KCP, points).await;
         self.shards(&found, points).await;
-        let mut synced = BTreeSet::new();
+        let mut types = Vec::new();
         for resource in &published {
-            synced.extend(self.resource(resource, points).await);
+            types.push(self.resource(resource, points).await);
         }
-        for resource in &published {
-            for related in &resource.related {
-                let of = related.type_on(Origin::Service);
-                if synced.contains(&(of.group.clone(), of.resource.clone())) {
-                    let here = Where::Related(resource.name.as_str().into(), related.identifier.as_str().into());
-                    let found = format!(
-                        "{} is published itself, and synced: two owners of one object",
-                        of.resource
-                    );
-                    points.add(here, "type", Verdict::Wrong, found, PUBLISH_ONLY);
-                }
-            }
-        }
+        rivals_of(&published, &types, points);
+        owners_of(&published, &types, points);
     }
 
     /// What the agent needs whatever is published.
@@ -129,26 +121,33 @@ impl Check<'_> {
         let namespace = &self.settings.namespace;
         let all = |group: &str, resource: &str, verb: &str| {
             let attributes = json!({"group": group, "resource": resource, "verb": verb});
-            (attributes, "rights")
+            (attributes, None)
         };
         let within = |group: &str, resource: &str, verb: &str, namespace: &str| {
             let attributes = json!({"group": group, "resource": resource, "verb": verb, "namespace": namespace});
-            (attributes, "rights")
+            (attributes, None)
         };
         let mut rights = Vec::new();
         for verb in ["list", "watch"] {
             rights.push(all("syncagent.kcp.io", "publishedresources", verb));
             rights.push(all("apiextensions.k8s.io", "customresourcedefinitions", verb));
         }
-        rights.push(all("", "namespaces", "create"));
-        for verb in ["get", "create", "update", "delete"] {
-            rights.push(within("", "secrets", verb, namespace));
+        if self.settings.parts.sync {
+            rights.push(all("", "namespaces", "create"));
+            for verb in ["get", "create", "update"] {
+                rights.push(within("", "secrets", verb, namespace));
+            }
+            let (delete, _) = within("", "secrets", "delete", namespace);
+            rights.push((
+                delete,
+                Some("the states of objects that are gone are emptied, and stay"),
+            ));
         }
         if self.settings.elects {
             for verb in ["get", "create", "patch"] {
-                let (mut attributes, about) = within("coordination.k8s.io", "leases", verb, namespace);
+                let (mut attributes, without) = within("coordination.k8s.io", "leases", verb, namespace);
                 attributes["name"] = json!(run::lease_of(&self.settings.agent));
-                rights.push((attributes, about));
+                rights.push((attributes, without));
             }
         }
         rights
@@ -163,11 +162,15 @@ impl Check<'_> {
         points: &mut Points<Where>,
     ) {
         let (mut missing, mut count) = (Vec::new(), 0);
-        for (attributes, about) in rights {
-            match server.allows(&attributes).await {
-                Ok(true) => count += 1,
-                Ok(false) => missing.push(words_of(&attributes)),
-                Err(error) => return points.add(here, about, Verdict::Unknown, error.to_string(), ""),
+        for (attributes, without) in rights {
+            match (server.allows(&attributes).await, without) {
+                (Ok(true), _) => count += 1,
+                (Ok(false), None) => missing.push(words_of(&attributes)),
+                (Ok(false), Some(without)) => {
+                    let found = format!("not allowed: {}: {without}", words_of(&attributes));
+                    points.add(here.clone(), "rights", Verdict::Note, found, advice);
+                }
+                (Err(error), _) => return points.add(here, "rights", Verdict::Unknown, error.to_string(), ""),
             }
         }
         if missing.is_empty() {
@@ -234,8 +237,8 @@ impl Check<'_> {
         all
     }
 
-    /// What one gives, and what its type needs. Returns group and plural of the type, if its objects are synced.
-    async fn resource(&self, resource: &PublishedResource, points: &mut Points<Where>) -> Option<(String, String)> {
+    /// What one gives, and what its type needs. Returns its types.
+    async fn resource(&self, resource: &PublishedResource, points: &mut Points<Where>) -> Option<Served> {
         let here = || Where::Published(resource.name.as_str().into());
         let served = match publishing::planned(resource, &self.service).await {
             Ok((_, served)) => served,
@@ -249,14 +252,17 @@ impl Check<'_> {
         if !resource.is_synced {
             let found = "spec.synchronization.enabled is false";
             points.add(here(), "sync", Verdict::Note, found, "");
-            return None;
+            return Some(served);
+        }
+        if !self.settings.parts.sync {
+            return Some(served);
         }
         let local = &served.local;
         let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
         let rights = verbs.map(|verb| {
             let attributes =
                 json!({"group": local.group, "version": local.version, "resource": local.resource, "verb": verb});
-            (attributes, "rights")
+            (attributes, None)
         });
         self.rights(&self.service, here(), rights.into(), OF_TYPE, points).await;
         for related in &resource.related {
@@ -264,7 +270,7 @@ impl Check<'_> {
             self.rights(&self.service, here, of_related(related), OF_TYPE, points)
                 .await;
         }
-        Some((local.group.clone(), local.resource.clone()))
+        Some(served)
     }
 
     /// Where the consumers are.
@@ -329,7 +335,7 @@ fn of_related(related: &Related) -> Vec<Right> {
     let right = |verb: &str, subresource: &str| {
         let attributes = json!({"group": of.group, "version": of.version, "resource": of.resource,
             "subresource": subresource, "verb": verb});
-        (attributes, "rights")
+        (attributes, None)
     };
     let is_selected = matches!(related.object, Locator::Selector(_));
     let verbs: &[&str] = match related.origin {
@@ -346,18 +352,59 @@ fn of_related(related: &Related) -> Vec<Right> {
 }
 
 /// What the agent needs in the workspace of the export.
-fn of_export(name: &str) -> Vec<Right> {
+fn of_export(name: &str, parts: Parts) -> Vec<Right> {
     let named = |resource: &str, subresource: &str, verb: &str| {
         let attributes = json!({"group": "apis.kcp.io", "resource": resource, "subresource": subresource, "verb": verb, "name": name});
-        (attributes, "rights")
+        (attributes, None)
     };
-    let mut rights: Vec<Right> = ["get", "update"].map(|verb| named("apiexports", "", verb)).into();
-    rights.push(named("apiexports", "content", "*"));
-    for verb in ["get", "create"] {
+    let mut rights: Vec<Right> = vec![named("apiexports", "", "get")];
+    if parts.export {
+        rights.push(named("apiexports", "", "update"));
+    }
+    if parts.sync {
+        rights.push(named("apiexports", "content", "*"));
+    }
+    for verb in ["get", "create"].iter().filter(|_| parts.schemas) {
         let attributes = json!({"group": "apis.kcp.io", "resource": "apiresourceschemas", "verb": verb});
-        rights.push((attributes, "rights"));
+        rights.push((attributes, None));
     }
     rights
+}
+
+/// PublishedResources of which only one can be published.
+fn rivals_of(published: &[PublishedResource], types: &[Option<Served>], points: &mut Points<Where>) {
+    let claimants = published.iter().zip(types).map(|(resource, served)| Claimant {
+        resource,
+        served: served.as_ref(),
+        is_tried: true,
+    });
+    let allowed = rivals::allowed(&claimants.collect::<Vec<_>>());
+    for (resource, may) in published.iter().zip(allowed) {
+        if let May::NotBeside(by) = may {
+            let here = Where::Published(resource.name.as_str().into());
+            points.add(here, "type", Verdict::Wrong, rivals::refusal(&by), rivals::ADVICE);
+        }
+    }
+}
+
+/// Types that are published, and belong to objects of another one.
+fn owners_of(published: &[PublishedResource], types: &[Option<Served>], points: &mut Points<Where>) {
+    let synced = published.iter().zip(types).filter(|(resource, _)| resource.is_synced);
+    let synced = synced.filter_map(|(_, served)| Some(&served.as_ref()?.local));
+    let synced: BTreeSet<[&str; 2]> = synced.map(|local| [&*local.group, &*local.resource]).collect();
+    for resource in published {
+        for related in &resource.related {
+            let of = related.type_on(Origin::Service);
+            if synced.contains(&[&*of.group, &*of.resource]) {
+                let here = Where::Related(resource.name.as_str().into(), related.identifier.as_str().into());
+                let found = format!(
+                    "{} is published itself, and synced: two owners of one object",
+                    of.resource
+                );
+                points.add(here, "type", Verdict::Wrong, found, PUBLISH_ONLY);
+            }
+        }
+    }
 }
 
 /// A right as people write it.
@@ -438,6 +485,24 @@ mod tests {
         ] {
             assert_eq!(rights(related.clone()), expected, "{related}");
         }
+    }
+
+    #[test]
+    fn parts_that_do_not_work_need_no_rights() {
+        let rights = |schemas, export, sync| {
+            let rights = of_export("e", Parts { schemas, export, sync });
+            rights
+                .iter()
+                .map(|(right, _)| words_of(right))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        assert_eq!(rights(false, false, false), "get apiexports of apis.kcp.io (e)");
+        assert_eq!(
+            rights(false, true, true),
+            "get apiexports of apis.kcp.io (e), update apiexports of apis.kcp.io (e), * apiexports/content of apis.kcp.io (e)"
+        );
+        assert!(rights(true, false, false).ends_with("create apiresourceschemas of apis.kcp.io"));
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! - `run`: what is started; `check`: whether it would work; `start`: where slice and export are; `servers`, `sides`: where the workspaces are.
 //! - `agent`: what is decided, as plain data on the driver. `publishing`: what is done for a type; `sync`: for an object.
 //!   Nothing else talks to a server.
-//! - `kcp`: what is read of kcp's own objects; `turn`: what is known of an object; `route`: by which rules a type is synced; `related`: what belongs to it; `trouble`: why that fails.
+//! - `kcp`: what is read of kcp's own objects; `turn`: what is known of an object; `route`: by which rules a type is synced; `rivals`: which of two that want the same has it; `related`: what belongs to it; `trouble`: why that fails.
 //! - `path`, `cel` and `mutation`: what is changed on the way; `templates`: what people write in either.
 #![forbid(unsafe_code)]
 
@@ -33,6 +33,7 @@ pub mod naming;
 pub mod path;
 mod publishing;
 mod related;
+mod rivals;
 mod route;
 mod run;
 pub mod schema;
@@ -46,6 +47,7 @@ mod turn;
 
 pub use agent::Parts;
 pub use check::check;
+pub use route::check_rules;
 pub use run::{Settings, run};
 pub use servers::HostOverride;
 pub use start::Reference;

@@ -18,6 +18,7 @@ use super::watched::{self, LeadsTo, Meant, Rule};
 use crate::kcp::{self, Export, parsed};
 use crate::keys;
 use crate::kinds::Origin;
+use crate::rivals::{self, May};
 use crate::sides::{Key, Place, Primary, Side};
 use crate::turn::{AtHand, Copied};
 
@@ -53,6 +54,10 @@ impl Agent {
                 for change in self.published.is_complete() {
                     self.follow(change);
                 }
+                for name in self.published.names().collect::<Vec<_>>() {
+                    self.queue.hurry(&Key::Published(name));
+                }
+                self.rivals_are();
                 return self.export_is_due();
             }
             SourceEvent::Up | SourceEvent::Down(_) => return,
@@ -60,6 +65,29 @@ impl Agent {
         match change {
             Ok(change) => self.follow(change),
             Err(misfit) => self.is_misfit(&misfit),
+        }
+        self.rivals_are();
+    }
+
+    /// Which PublishedResources want the same may have changed: the younger one of two ends, or may begin.
+    pub(super) fn rivals_are(&mut self) {
+        for (name, may, was_refused) in self.published.allowed() {
+            match may {
+                May::NotBeside(by) if !was_refused => {
+                    if let Some(route) = self.published.is_refused(&name) {
+                        self.end_route(route);
+                    }
+                    let (subject, uid) = (Subject::Published(Rc::clone(&name)), self.published.uid(&name));
+                    let trouble = rivals::trouble(&by);
+                    let record = self.report.published_fails(&subject, &name, &uid, &trouble, self.now);
+                    self.record_here(record);
+                }
+                May::Publish if was_refused => {
+                    self.published.is_free(&name);
+                    self.queue.add(Key::Published(name), Class::First, None);
+                }
+                May::NotBeside(_) | May::Publish | May::Wait => {}
+            }
         }
     }
 

@@ -57,6 +57,7 @@ use crate::kcp;
 use crate::keys;
 use crate::kinds::{Origin, PublishedResource};
 use crate::publishing::{ExportJob, PublishJob};
+use crate::rivals::May;
 use crate::sides::{Key, Primary, Side};
 use crate::sync::Job;
 use crate::turn::AtHand;
@@ -401,10 +402,14 @@ impl Agent {
     fn begin(&mut self, key: &Key, at_hand: Option<AtHand>) {
         match key {
             Key::Published(name) => {
+                if !self.published.are_read() || self.published.may(name) == May::Wait {
+                    return self.is_done(key, Done::NotYet(LATER));
+                }
                 let parts = self.settings.parts;
                 // What another agent has published can be synced.
                 let may = |it: &Rc<PublishedResource>| parts.schemas || parts.sync && it.schema_name.is_some();
-                let Some(resource) = self.published.get(name).filter(may) else {
+                let is_free = self.published.may(name) == May::Publish;
+                let Some(resource) = self.published.get(name).filter(|it| is_free && may(it)) else {
                     return self.is_done(key, Done::Finished);
                 };
                 self.publishing.insert(Rc::clone(name), Rc::clone(&resource));
@@ -419,7 +424,7 @@ impl Agent {
                 let job = ExportJob {
                     name: Rc::clone(&self.settings.export),
                     agent: Rc::clone(&self.settings.agent),
-                    published: self.published.all().map(|(resource, _)| Rc::clone(resource)).collect(),
+                    published: self.published.all().cloned().collect(),
                 };
                 self.outbox.request(Request::Export(job));
             }
