@@ -1,6 +1,8 @@
 //! The servers of the agent: the service cluster, and kcp, whose workspaces are paths below one address; a shard may have
 //! an address of its own.
 
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -11,13 +13,20 @@ use futures_util::future::LocalBoxFuture;
 use kube_lite::access::{AccessError, AccessSource};
 use kube_lite::below::{Below, Host};
 use kube_lite::figures::Figures;
-use kube_lite::{Cluster, RateLimit, Workspaces};
+use kube_lite::{Cluster, Rate, RateLimit, Workspaces};
+use tokio::time::timeout;
 
 use crate::agent::{Agent, Answer, Request};
 use crate::apply::WRITER;
 use crate::publishing;
-use crate::sides::{Place, Side};
-use crate::sync;
+use crate::sides::{Place, Primary, Side};
+use crate::sync::{self, Synced};
+use crate::trouble::Stop;
+
+/// How often the objects of one workspace ask kcp for something in a second, and how often at once.
+const OF_WORKSPACE: Rate = Rate { qps: 50.0, burst: 100 };
+/// How long a pass over an object may take.
+const LONGEST: Duration = Duration::from_secs(300);
 
 /// The host and port of a URL, and what stands in their place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +45,8 @@ pub(crate) struct Kcp {
     figures: Rc<Figures>,
     overrides: Rc<[HostOverride]>,
     known: Rc<sync::Known>,
+    /// Shards as the objects of each workspace use them.
+    shares: Rc<RefCell<BTreeMap<(Side, Box<str>), Rc<Cluster>>>>,
     clock: fn() -> Duration,
 }
 
@@ -51,6 +62,7 @@ impl Kcp {
             figures: Rc::default(),
             overrides: overrides.into(),
             known: Rc::default(),
+            shares: Rc::default(),
             clock,
         })
     }
@@ -71,9 +83,33 @@ impl Kcp {
         self.cluster("shard", self.host.at(&url)).with(Workspaces::Many)
     }
 
+    /// A shard as a workspace may use it: so often in a second, whatever the others do.
+    fn share_of(&self, primary: &Primary, shard: &Cluster) -> Rc<Cluster> {
+        let key = (primary.shard(), primary.name.workspace().into());
+        let mut shares = self.shares.borrow_mut();
+        let share = shares.entry(key).or_insert_with(|| {
+            let rate = RateLimit::new(Some(OF_WORKSPACE));
+            Rc::new(shard.at_rate(rate))
+        });
+        Rc::clone(share)
+    }
+
     fn cluster(&self, name: &str, server: Below) -> Cluster {
         let cluster = Cluster::new(name, Box::new(server), RateLimit::new(None), WRITER);
         cluster.counting(&self.figures)
+    }
+}
+
+/// What comes of a pass that was ended. The next one begins with what it has done.
+fn took_too_long() -> Synced {
+    let words = format!("it has taken longer than {} s", LONGEST.as_secs());
+    let advice = "see how many related objects it has, and how long the servers take to answer";
+    Synced {
+        result: Err(Stop::because("syncing the object", words, advice)),
+        records: Vec::new(),
+        uses: None,
+        left: BTreeSet::new(),
+        version: 0,
     }
 }
 
@@ -119,9 +155,11 @@ impl Perform<Agent> for Kcp {
             }
             Request::Sync(primary, job) => {
                 let (service, shard) = (servers.at(Side::Service)?, servers.at(primary.shard())?);
+                let shard = self.share_of(&primary, &shard);
                 let known = Rc::clone(&self.known);
                 async move {
-                    let synced = sync::pass(&job, &primary, &shard, &service, &known, clock).await;
+                    let pass = sync::pass(&job, &primary, &shard, &service, &known, clock);
+                    let synced = timeout(LONGEST, pass).await.unwrap_or_else(|_| took_too_long());
                     Answer::Synced(primary, synced)
                 }
                 .boxed_local()
@@ -133,6 +171,11 @@ impl Perform<Agent> for Kcp {
                     Answer::Cleared(name, cleared)
                 }
                 .boxed_local()
+            }
+            Request::Forget(workspace) => {
+                self.known.forget(&workspace);
+                self.shares.borrow_mut().retain(|(_, of), _| *of != workspace);
+                return None;
             }
             Request::Record(side, record) => {
                 let (server, now) = (servers.at(side)?, clock());

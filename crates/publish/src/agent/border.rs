@@ -78,6 +78,8 @@ pub(crate) enum Request {
     Clear(Rc<str>, Rc<str>),
     /// Write an Event.
     Record(Side, Record),
+    /// Forget what is known of a workspace. There is no answer.
+    Forget(Box<str>),
 }
 
 /// What came of it.

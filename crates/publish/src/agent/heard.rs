@@ -9,7 +9,7 @@ use kube_lite::meta::Meta;
 use kube_lite::{ObjectName, ResourceType, Workspaces};
 
 use super::Agent;
-use super::border::Feed;
+use super::border::{Feed, Request};
 use super::objects::Seen;
 use super::published::{Change, Misfit};
 use super::report::{self, Subject};
@@ -147,6 +147,7 @@ impl Agent {
     /// These are the virtual workspaces from now on.
     fn shards_are(&mut self, urls: &BTreeSet<Rc<str>>) {
         let [over, new] = self.shards.are(urls);
+        let has_left = !over.is_empty();
         for (number, url) in over {
             let side = Side::Shard(number);
             self.leave(|_, shard, _| shard == side);
@@ -168,6 +169,9 @@ impl Agent {
             for route in routes {
                 self.read_at(route, number);
             }
+        }
+        if has_left {
+            self.forget_workspaces();
         }
         // Where there is no URL, nobody has bound the export.
         self.report.are_bound(self.shards.bound(), self.now);
@@ -195,6 +199,9 @@ impl Agent {
             self.leave(|_, shown, of| shown == side && of == number);
             report::is_unbound(workspace);
         }
+        if !bound.left.is_empty() {
+            self.forget_workspaces();
+        }
         if bound.begins {
             // What was read of a type before somebody had bound it may have been an empty page without a version, and a
             // watch of that hears nothing.
@@ -211,8 +218,29 @@ impl Agent {
 
     /// The number of a workspace.
     fn workspace(&mut self, name: &str) -> u32 {
-        let next = u32::try_from(self.workspaces.len()).unwrap_or(u32::MAX);
-        *self.workspaces.entry(name.into()).or_insert(next)
+        if let Some(number) = self.workspaces.get(name) {
+            return *number;
+        }
+        let number = self.next_workspace;
+        self.next_workspace += 1;
+        self.workspaces.insert(name.into(), number);
+        number
+    }
+
+    /// Workspaces that no shard shows any more are forgotten, once nothing of them is worked on.
+    fn forget_workspaces(&mut self) {
+        let (bound, shown) = (self.shards.workspaces(), self.objects.workspaces());
+        let taken = &self.taken;
+        let is_there =
+            |name: &str, number: u32| bound.contains(name) || shown.contains(&number) || taken.has_any_of(number);
+        let outbox = &mut self.outbox;
+        self.workspaces.retain(|name, number| {
+            let stays = is_there(name, *number);
+            if !stays {
+                outbox.request(Request::Forget(name.as_ref().into()));
+            }
+            stays
+        });
     }
 
     fn of_primaries(&mut self, route: u32, shard: Side, event: SourceEvent) {

@@ -33,7 +33,7 @@ use std::time::Duration;
 use driver::Moment;
 use driver::outbox::Outbox;
 use driver::page;
-use driver::queue::{Class, Done, Payload as _, Queue, QueueKey as _};
+use driver::queue::{Class, Done, NOT_NOW, Payload as _, Queue, QueueKey as _};
 use driver::serve::HealthQuery;
 use driver::share;
 use driver::source::{Reading, Style};
@@ -129,8 +129,9 @@ pub(crate) struct Agent {
     taken: Taken,
     /// What is published as what, as long as that is under way.
     publishing: BTreeMap<Rc<str>, Rc<PublishedResource>>,
-    /// The numbers of workspaces.
+    /// The numbers of workspaces, and the next one.
     workspaces: BTreeMap<Box<str>, u32>,
+    next_workspace: u32,
     export_uid: Rc<str>,
     contacts: Vec<(Side, Standing)>,
     report: Report,
@@ -155,6 +156,7 @@ impl Agent {
             taken: Taken::default(),
             publishing: BTreeMap::new(),
             workspaces: BTreeMap::new(),
+            next_workspace: 0,
             export_uid: Rc::default(),
             contacts: moment.contacts,
             report: Report::default(),
@@ -392,7 +394,8 @@ impl Agent {
             let at = |shard: &Side| running.at(*shard);
             !matches!(side, Side::Shard(_)) || share::may_begin(&side, shards.clone(), AT_ONCE, free, at)
         };
-        let rank = |key: &Key| running.beside(key);
+        // As much as it has stays free for others: of many, each gets its part, and one alone gets half.
+        let rank = |key: &Key| Some(running.beside(key)).filter(|had| *had < free).unwrap_or(NOT_NOW);
         let taken = self.queue.take_at(self.now, Class::Last, rank, may)?;
         self.taken.begins(&taken.0);
         Some(taken)

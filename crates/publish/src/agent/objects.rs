@@ -79,6 +79,13 @@ struct Shown {
     is_listed: bool,
 }
 
+impl Shown {
+    /// True if this is where a primary is.
+    fn is(&self, primary: &Primary) -> bool {
+        self.shard == primary.shard() && self.workspace == primary.workspace
+    }
+}
+
 /// What is read of a primary when it is heard of.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
@@ -110,6 +117,12 @@ impl Objects {
     pub(super) fn pending(&self) -> usize {
         let all = self.all.values();
         all.filter(|known| known.primary.is_some() && known.is_due).count()
+    }
+
+    /// The workspaces that primaries are in.
+    pub(super) fn workspaces(&self) -> BTreeSet<u32> {
+        let shown = self.all.values().filter_map(|known| known.primary.as_ref());
+        shown.map(|shown| shown.workspace).collect()
     }
 
     /// A primary is there. It is due.
@@ -405,7 +418,7 @@ impl Objects {
 
     fn shown_as(&self, primary: &Primary) -> Option<&Shown> {
         let shown = self.all.get(&(primary.route, primary.name.clone()))?.primary.as_ref();
-        shown.filter(|shown| shown.shard == primary.shard())
+        shown.filter(|shown| shown.is(primary))
     }
 
     /// What belongs to a primary may come until then, and nobody says so.
@@ -454,11 +467,11 @@ impl Objects {
         present.version > settled.copy
     }
 
-    /// What is known of a primary, unless another shard shows it by now.
+    /// What is known of a primary, unless it is shown elsewhere by now.
     fn known(&mut self, primary: &Primary) -> Option<&mut Known> {
         let known = self.all.get_mut(&(primary.route, primary.name.clone()))?;
         let shown = known.primary.as_ref()?;
-        (shown.shard == primary.shard()).then_some(known)
+        shown.is(primary).then_some(known)
     }
 
     /// Those of a group that are due, from a key on.

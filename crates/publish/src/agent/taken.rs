@@ -33,6 +33,11 @@ impl Taken {
         self.by_workspace.get(&workspace(key)).copied().unwrap_or_default()
     }
 
+    /// True if any of them is of this workspace.
+    pub(super) fn has_any_of(&self, workspace: u32) -> bool {
+        self.by_workspace.contains_key(&Some(workspace))
+    }
+
     /// How many of them are at a shard.
     pub(super) fn at(&self, shard: Side) -> usize {
         self.by_shard.get(&shard).copied().unwrap_or_default()

@@ -175,7 +175,7 @@ impl Request {
         match self {
             Self::Sync(primary, _) => primary.shard() == side,
             Self::Record(at, _) => *at == side,
-            Self::Publish(..) | Self::Export(_) | Self::Clear(..) => false,
+            Self::Publish(..) | Self::Export(_) | Self::Clear(..) | Self::Forget(_) => false,
         }
     }
 }
@@ -281,6 +281,45 @@ fn what_is_under_way_at_a_shard_that_leaves_is_over() {
         bench.agent.namespaces.is_not_cleared();
         bench.shards(&["https://a"]);
     }
+}
+
+// Found by an audit: one tenant's objects, each of which took long, left nothing to others.
+#[test]
+fn one_workspace_gets_half_of_what_is_done_at_once_and_of_many_each_its_part() {
+    for (workspaces, expected) in [(1, 12), (2, 18), (3, 21), (24, 24), (60, 24)] {
+        let mut bench = Bench::publishing(&["https://a"]);
+        let many = (0..workspaces).flat_map(|of| (0..30).map(move |at| shop(&format!("s{at}"), &format!("c{of}"))));
+        bench.lists(Feed::Primaries(0, 0), &many.collect::<Vec<_>>());
+        assert_eq!(bench.syncing(), expected, "{workspaces}");
+    }
+    let mut bench = Bench::publishing(&["https://a"]);
+    let many: Vec<Value> = (0..60).map(|at| shop(&format!("s{at}"), "c1")).collect();
+    bench.lists(Feed::Primaries(0, 0), &many);
+    bench.syncing();
+    bench.source(Feed::Primaries(0, 0), SourceEvent::Object(bytes(&shop("web", "c2"))));
+    assert_eq!(bench.syncing(), 1);
+}
+
+#[test]
+fn a_workspace_that_is_gone_is_forgotten_once_nothing_of_it_is_worked_on() {
+    let mut bench = Bench::publishing(&["https://a"]);
+    bench.lists(Feed::Bindings(0), &[binding("c0"), binding("c1")]);
+    let feed = Feed::Primaries(0, 0);
+    bench.lists(feed, &[shop("web", "c0"), shop("web", "c1")]);
+    assert_eq!(bench.syncing(), 2);
+    bench.lists(Feed::Bindings(0), &[binding("c1")]);
+    // It is still worked on.
+    assert_eq!(bench.agent.workspaces.len(), 2);
+    bench.shards(&[]);
+    let forgotten = bench
+        .requests
+        .iter()
+        .filter(|request| matches!(request, Request::Forget(_)));
+    assert_eq!((forgotten.count(), bench.agent.workspaces.len()), (2, 0));
+    // It is another one when it is back.
+    bench.shards(&["https://a"]);
+    bench.lists(Feed::Primaries(0, 1), &[shop("web", "c0")]);
+    assert_eq!(bench.agent.workspaces.values().copied().collect::<Vec<_>>(), [2]);
 }
 
 // Rules that had changed meanwhile waited for the end of passes by the former ones for ever.
