@@ -11,10 +11,10 @@ use kube_lite::read::list_all;
 use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType};
 use serde_json::{Value, json};
 
-use crate::agent::Parts;
 use crate::kcp::{self, Binding, EndpointSlice, Export, parsed};
-use crate::kinds::{self, Locator, Origin, PublishedResource, Related, StatusSync};
+use crate::kinds::{self, Origin, PublishedResource};
 use crate::publishing;
+use crate::rights::{self, Right};
 use crate::rivals::{self, Claimant, May};
 use crate::route::Served;
 use crate::run::{self, Settings};
@@ -89,13 +89,16 @@ struct Check<'a> {
     service: Rc<Cluster>,
 }
 
-/// A verb, and what becomes of it where that is not allowed, if the agent can do without.
-type Right = (Value, Option<&'static str>);
-
 impl Check<'_> {
     async fn all(&self, workspace: String, points: &mut Points<Where>) {
-        self.rights(&self.service, Where::Service, self.of_service(), ON_SERVICE, points)
-            .await;
+        self.rights(
+            &self.service,
+            Where::Service,
+            rights::of_service(self.settings),
+            ON_SERVICE,
+            points,
+        )
+        .await;
         self.namespace(points).await;
         let published = self.published(points).await;
         let found = match start::find(&self.kcp, workspace, &self.settings.reference).await {
@@ -105,7 +108,7 @@ impl Check<'_> {
         let at = format!("{} in the workspace {}", found.export, found.workspace);
         points.add(Where::Kcp, "APIExport", Verdict::Good, at, "");
         let export = Rc::new(self.kcp.workspace("kcp", &found.workspace));
-        let rights = of_export(&found.export, self.settings.parts);
+        let rights = rights::of_export(&found.export, self.settings.parts);
         self.rights(&export, Where::Kcp, rights, IN_KCP, points).await;
         self.shards(&found, points).await;
         let mut types = Vec::new();
@@ -114,43 +117,6 @@ impl Check<'_> {
         }
         rivals_of(&published, &types, points);
         owners_of(&published, &types, points);
-    }
-
-    /// What the agent needs whatever is published.
-    fn of_service(&self) -> Vec<Right> {
-        let namespace = &self.settings.namespace;
-        let all = |group: &str, resource: &str, verb: &str| {
-            let attributes = json!({"group": group, "resource": resource, "verb": verb});
-            (attributes, None)
-        };
-        let within = |group: &str, resource: &str, verb: &str, namespace: &str| {
-            let attributes = json!({"group": group, "resource": resource, "verb": verb, "namespace": namespace});
-            (attributes, None)
-        };
-        let mut rights = Vec::new();
-        for verb in ["list", "watch"] {
-            rights.push(all("syncagent.kcp.io", "publishedresources", verb));
-            rights.push(all("apiextensions.k8s.io", "customresourcedefinitions", verb));
-        }
-        if self.settings.parts.sync {
-            rights.push(all("", "namespaces", "create"));
-            for verb in ["get", "create", "update"] {
-                rights.push(within("", "secrets", verb, namespace));
-            }
-            let (delete, _) = within("", "secrets", "delete", namespace);
-            rights.push((
-                delete,
-                Some("the states of objects that are gone are emptied, and stay"),
-            ));
-        }
-        if self.settings.elects {
-            for verb in ["get", "create", "patch"] {
-                let (mut attributes, without) = within("coordination.k8s.io", "leases", verb, namespace);
-                attributes["name"] = json!(run::lease_of(&self.settings.agent));
-                rights.push((attributes, without));
-            }
-        }
-        rights
     }
 
     async fn rights(
@@ -165,9 +131,9 @@ impl Check<'_> {
         for (attributes, without) in rights {
             match (server.allows(&attributes).await, without) {
                 (Ok(true), _) => count += 1,
-                (Ok(false), None) => missing.push(words_of(&attributes)),
+                (Ok(false), None) => missing.push(rights::words_of(&attributes)),
                 (Ok(false), Some(without)) => {
-                    let found = format!("not allowed: {}: {without}", words_of(&attributes));
+                    let found = format!("not allowed: {}: {without}", rights::words_of(&attributes));
                     points.add(here.clone(), "rights", Verdict::Note, found, advice);
                 }
                 (Err(error), _) => return points.add(here, "rights", Verdict::Unknown, error.to_string(), ""),
@@ -267,7 +233,7 @@ impl Check<'_> {
         self.rights(&self.service, here(), rights.into(), OF_TYPE, points).await;
         for related in &resource.related {
             let here = Where::Related(resource.name.as_str().into(), related.identifier.as_str().into());
-            self.rights(&self.service, here, of_related(related), OF_TYPE, points)
+            self.rights(&self.service, here, rights::of_related(related), OF_TYPE, points)
                 .await;
         }
         Some(served)
@@ -329,48 +295,6 @@ fn is_ready(binding: &Value) -> bool {
     serde_json::from_value::<Binding>(binding.clone()).is_ok_and(|binding| binding.is_ready())
 }
 
-/// What the agent needs on the service cluster for what belongs to an object: to read it where it comes from, else to write it.
-fn of_related(related: &Related) -> Vec<Right> {
-    let of = related.type_on(Origin::Service);
-    let right = |verb: &str, subresource: &str| {
-        let attributes = json!({"group": of.group, "version": of.version, "resource": of.resource,
-            "subresource": subresource, "verb": verb});
-        (attributes, None)
-    };
-    let is_selected = matches!(related.object, Locator::Selector(_));
-    let verbs: &[&str] = match related.origin {
-        Origin::Kcp => &["get", "create", "update", "patch", "delete"],
-        Origin::Service if related.watch.is_some() => &["get", "list", "watch"],
-        Origin::Service if is_selected => &["get", "list"],
-        Origin::Service => &["get"],
-    };
-    let mut rights: Vec<Right> = verbs.iter().map(|verb| right(verb, "")).collect();
-    if related.origin == Origin::Kcp && related.status == StatusSync::On {
-        rights.push(right("update", "status"));
-    }
-    rights
-}
-
-/// What the agent needs in the workspace of the export.
-fn of_export(name: &str, parts: Parts) -> Vec<Right> {
-    let named = |resource: &str, subresource: &str, verb: &str| {
-        let attributes = json!({"group": "apis.kcp.io", "resource": resource, "subresource": subresource, "verb": verb, "name": name});
-        (attributes, None)
-    };
-    let mut rights: Vec<Right> = vec![named("apiexports", "", "get")];
-    if parts.export {
-        rights.push(named("apiexports", "", "update"));
-    }
-    if parts.sync {
-        rights.push(named("apiexports", "content", "*"));
-    }
-    for verb in ["get", "create"].iter().filter(|_| parts.schemas) {
-        let attributes = json!({"group": "apis.kcp.io", "resource": "apiresourceschemas", "verb": verb});
-        rights.push((attributes, None));
-    }
-    rights
-}
-
 /// PublishedResources of which only one can be published.
 fn rivals_of(published: &[PublishedResource], types: &[Option<Served>], points: &mut Points<Where>) {
     let claimants = published.iter().zip(types).map(|(resource, served)| Claimant {
@@ -407,24 +331,6 @@ fn owners_of(published: &[PublishedResource], types: &[Option<Served>], points: 
     }
 }
 
-/// A right as people write it.
-fn words_of(attributes: &Value) -> String {
-    let text = |key: &str| attributes[key].as_str().unwrap_or_default();
-    let mut resource = text("resource").to_owned();
-    if !text("subresource").is_empty() {
-        resource = format!("{resource}/{}", text("subresource"));
-    }
-    if !text("group").is_empty() {
-        resource = format!("{resource} of {}", text("group"));
-    }
-    let place = match (text("namespace"), text("name")) {
-        ("", "") => String::new(),
-        ("", name) => format!(" ({name})"),
-        (namespace, _) => format!(" in {namespace}"),
-    };
-    format!("{} {resource}{place}", text("verb"))
-}
-
 fn stopped(stop: Stop) -> (Verdict, String, &'static str) {
     match stop {
         Stop::Fails(trouble) => (
@@ -434,91 +340,5 @@ fn stopped(stop: Stop) -> (Verdict, String, &'static str) {
         ),
         Stop::Unreachable(_, error) => (Verdict::Unknown, error.to_string(), ""),
         Stop::Again(_) => (Verdict::Unknown, "it has just changed".to_owned(), "check again"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_belongs_to_an_object_is_read_where_it_comes_from_and_written_at_the_other_side() {
-        let rights = |related: Value| {
-            let object = json!({"metadata": {"name": "shops"}, "spec": {
-                "resource": {"apiGroup": "g", "kind": "Shop", "versions": ["v1"]}, "related": [related]}});
-            let resource = kinds::read(&object).unwrap();
-            let all: Vec<String> = of_related(&resource.related[0])
-                .iter()
-                .map(|(right, _)| words_of(right))
-                .collect();
-            all.join(", ")
-        };
-        let of = |origin: &str, more: Value| {
-            let mut related = json!({"identifier": "keys", "origin": origin, "version": "v1", "resource": "secrets",
-                "object": {"reference": {"path": "spec.secret"}}});
-            for (key, value) in more.as_object().into_iter().flatten() {
-                related[key] = value.clone();
-            }
-            related
-        };
-        for (related, expected) in [
-            (of("service", json!({})), "get secrets"),
-            (
-                of("service", json!({"watch": {"byOwner": {}}})),
-                "get secrets, list secrets, watch secrets",
-            ),
-            (
-                of(
-                    "service",
-                    json!({"object": {"selector": {"matchLabels": {"a": "b"}, "rewrite": {"template": {"template": "x"}}}}}),
-                ),
-                "get secrets, list secrets",
-            ),
-            (
-                of("kcp", json!({"syncStatus": true})),
-                "get secrets, create secrets, update secrets, patch secrets, delete secrets, update secrets/status",
-            ),
-            (
-                of("kcp", json!({"projection": {"resource": "configmaps"}})),
-                "get configmaps, create configmaps, update configmaps, patch configmaps, delete configmaps",
-            ),
-        ] {
-            assert_eq!(rights(related.clone()), expected, "{related}");
-        }
-    }
-
-    #[test]
-    fn parts_that_do_not_work_need_no_rights() {
-        let rights = |schemas, export, sync| {
-            let rights = of_export("e", Parts { schemas, export, sync });
-            rights
-                .iter()
-                .map(|(right, _)| words_of(right))
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        assert_eq!(rights(false, false, false), "get apiexports of apis.kcp.io (e)");
-        assert_eq!(
-            rights(false, true, true),
-            "get apiexports of apis.kcp.io (e), update apiexports of apis.kcp.io (e), * apiexports/content of apis.kcp.io (e)"
-        );
-        assert!(rights(true, false, false).ends_with("create apiresourceschemas of apis.kcp.io"));
-    }
-
-    #[test]
-    fn a_right_is_named_as_people_write_it() {
-        for (attributes, expected) in [
-            (json!({"resource": "namespaces", "verb": "create"}), "create namespaces"),
-            (
-                json!({"resource": "secrets", "verb": "get", "namespace": "kcp-system"}),
-                "get secrets in kcp-system",
-            ),
-            (
-                json!({"group": "apis.kcp.io", "resource": "apiexports", "subresource": "content", "verb": "*", "name": "e"}),
-                "* apiexports/content of apis.kcp.io (e)",
-            ),
-        ] {
-            assert_eq!(words_of(&attributes), expected);
-        }
     }
 }

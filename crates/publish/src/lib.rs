@@ -7,7 +7,7 @@
 //! - `schema`: a type of the service cluster as an APIResourceSchema; `export`: what an APIExport has of it.
 //! - `filter`: which objects are synced; `copy`: what is written to copies, and what status goes back; `apply`: the same by
 //!   server-side apply; `lifecycle`: which step is the next one, from the finalizer to the delete.
-//! - `run`: what is started; `check`: whether it would work; `start`: where slice and export are; `servers`, `sides`: where the workspaces are.
+//! - `run`: what is started; `check`: whether it would work, with the `rights` that it needs; `start`: where slice and export are; `servers`, `sides`: where the workspaces are.
 //! - `agent`: what is decided, as plain data on the driver. `publishing`: what is done for a type; `sync`: for an object.
 //!   Nothing else talks to a server.
 //! - `kcp`: what is read of kcp's own objects; `turn`: what is known of an object; `route`: by which rules a type is synced; `rivals`: which of two that want the same has it; `related`: what belongs to it; `trouble`: why that fails.
@@ -33,6 +33,7 @@ pub mod naming;
 pub mod path;
 mod publishing;
 mod related;
+mod rights;
 mod rivals;
 mod route;
 mod run;

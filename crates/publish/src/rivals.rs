@@ -35,7 +35,7 @@ impl Claimant<'_> {
     fn plural(&self) -> Option<String> {
         let projection = &self.resource.projection;
         let of_kind = || projection.kind.as_ref().map(|kind| format!("{}s", kind.to_lowercase()));
-        let served = self.served.map(|served| served.remote.resource.to_string());
+        let served = self.served.map(|served| served.remote.resource.clone());
         served.or_else(|| projection.plural.clone()).or_else(of_kind)
     }
 

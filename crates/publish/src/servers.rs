@@ -37,6 +37,9 @@ pub struct HostOverride {
     pub to: String,
 }
 
+/// By shard and workspace.
+type Parts = BTreeMap<(Side, Box<str>), Rc<Cluster>>;
+
 /// What opens the sides of the agent, and does its work there.
 #[derive(Clone)]
 pub(crate) struct Kcp {
@@ -46,7 +49,7 @@ pub(crate) struct Kcp {
     overrides: Rc<[HostOverride]>,
     known: Rc<sync::Known>,
     /// Shards as the objects of each workspace use them.
-    shares: Rc<RefCell<BTreeMap<(Side, Box<str>), Rc<Cluster>>>>,
+    parts: Rc<RefCell<Parts>>,
     clock: fn() -> Duration,
 }
 
@@ -62,7 +65,7 @@ impl Kcp {
             figures: Rc::default(),
             overrides: overrides.into(),
             known: Rc::default(),
-            shares: Rc::default(),
+            parts: Rc::default(),
             clock,
         })
     }
@@ -84,14 +87,14 @@ impl Kcp {
     }
 
     /// A shard as a workspace may use it: so often in a second, whatever the others do.
-    fn share_of(&self, primary: &Primary, shard: &Cluster) -> Rc<Cluster> {
+    fn part_of(&self, primary: &Primary, shard: &Cluster) -> Rc<Cluster> {
         let key = (primary.shard(), primary.name.workspace().into());
-        let mut shares = self.shares.borrow_mut();
-        let share = shares.entry(key).or_insert_with(|| {
+        let mut parts = self.parts.borrow_mut();
+        let part = parts.entry(key).or_insert_with(|| {
             let rate = RateLimit::new(Some(OF_WORKSPACE));
             Rc::new(shard.at_rate(rate))
         });
-        Rc::clone(share)
+        Rc::clone(part)
     }
 
     fn cluster(&self, name: &str, server: Below) -> Cluster {
@@ -155,7 +158,7 @@ impl Perform<Agent> for Kcp {
             }
             Request::Sync(primary, job) => {
                 let (service, shard) = (servers.at(Side::Service)?, servers.at(primary.shard())?);
-                let shard = self.share_of(&primary, &shard);
+                let shard = self.part_of(&primary, &shard);
                 let known = Rc::clone(&self.known);
                 async move {
                     let pass = sync::pass(&job, &primary, &shard, &service, &known, clock);
@@ -174,7 +177,7 @@ impl Perform<Agent> for Kcp {
             }
             Request::Forget(workspace) => {
                 self.known.forget(&workspace);
-                self.shares.borrow_mut().retain(|(_, of), _| *of != workspace);
+                self.parts.borrow_mut().retain(|(_, of), _| *of != workspace);
                 return None;
             }
             Request::Record(side, record) => {

@@ -39,7 +39,7 @@ impl Agent {
                     self.publishing_fails(name, trouble);
                     // What no server has said is about the PublishedResource as it is now.
                     if stop.is_of_rules() {
-                        let outcome = self.published.breaks(name, &resource, None, trouble.words.clone());
+                        let outcome = self.published.breaks(name, &resource, None, &trouble.words);
                         self.follow_routes(&outcome);
                     }
                     self.published.is_tried(name, &resource);

@@ -13,11 +13,22 @@ use crate::kcp::{EndpointSlice, Export, parsed};
 
 type Urls = BTreeSet<Rc<str>>;
 
-/// What is known of one object that is read by its name.
+/// What was heard of an object.
+#[derive(Debug, Default)]
+enum Heard {
+    /// Nothing yet.
+    #[default]
+    Nothing,
+    /// It is not there.
+    Absent,
+    /// It is there, with these URLs.
+    Has(Urls),
+}
+
+/// One object that is read by its name.
 #[derive(Debug, Default)]
 struct Named {
-    /// Its URLs, none if it is not there; `None` if that is not known yet.
-    urls: Option<Option<Urls>>,
+    heard: Heard,
     /// The list that is being read has named it.
     is_listed: bool,
 }
@@ -29,12 +40,12 @@ impl Named {
             SourceEvent::Object(object) => {
                 self.is_listed = true;
                 if let Some(urls) = urls_of(object) {
-                    self.urls = Some(Some(urls));
+                    self.heard = Heard::Has(urls);
                 }
             }
             SourceEvent::Unchanged(_) => self.is_listed = true,
-            SourceEvent::Gone(_) => self.urls = Some(None),
-            SourceEvent::Complete(_) if !self.is_listed => self.urls = Some(None),
+            SourceEvent::Gone(_) => self.heard = Heard::Absent,
+            SourceEvent::Complete(_) if !self.is_listed => self.heard = Heard::Absent,
             SourceEvent::Complete(_) | SourceEvent::Up | SourceEvent::Down(_) => {}
         }
     }
@@ -61,10 +72,10 @@ impl Endpoints {
 
     /// Something was heard of the slice.
     pub(super) fn of_slice(&mut self, event: &SourceEvent) {
-        if let SourceEvent::Down(error) = event
+        if let (SourceEvent::Down(error), Heard::Nothing) = (event, &self.slice.heard)
             && self.is_no_slice(error)
         {
-            self.slice.urls.get_or_insert(None);
+            self.slice.heard = Heard::Absent;
         }
         self.slice.hears(event, |object| {
             let slice = parsed::<EndpointSlice>(object).ok()?;
@@ -87,11 +98,15 @@ impl Endpoints {
 
     /// The URLs, once they are known.
     pub(super) fn urls(&self) -> Option<Urls> {
-        let known = match self.slice.urls.as_ref()? {
-            None if self.may_lack_slice => self.export.urls.as_ref()?,
-            known => known,
+        let of = match self.slice.heard {
+            Heard::Absent if self.may_lack_slice => &self.export,
+            _ => &self.slice,
         };
-        Some(known.clone().unwrap_or_default())
+        match &of.heard {
+            Heard::Nothing => None,
+            Heard::Absent => Some(Urls::new()),
+            Heard::Has(urls) => Some(urls.clone()),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use kube_lite::{ObjectName, ResourceType, Workspaces};
 
 use super::Agent;
 use super::border::{Feed, Request};
-use super::objects::Seen;
+use super::known::Seen;
 use super::published::{Change, Misfit};
 use super::report::{self, Subject};
 use super::shards::Bound;

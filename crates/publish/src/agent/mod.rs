@@ -13,6 +13,7 @@ mod answered;
 mod border;
 mod endpoints;
 mod heard;
+mod known;
 mod metrics;
 mod namespaces;
 mod objects;

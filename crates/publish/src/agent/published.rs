@@ -240,7 +240,7 @@ impl Published {
             return None;
         }
         if let Err(words) = check_rules(&known.resource) {
-            return Some(self.breaks(name, resource, Some(served), words));
+            return Some(self.breaks(name, resource, Some(served), &words));
         }
         // Which schema another one has made, only the status says.
         let served = match known.resource.schema_name.as_deref().filter(|_| !writes) {
@@ -283,10 +283,10 @@ impl Published {
         name: &str,
         resource: &PublishedResource,
         served: Option<Served>,
-        words: String,
+        words: &str,
     ) -> Outcome {
         let mut outcome = Outcome {
-            wrong: Some(words.clone()),
+            wrong: Some(words.to_owned()),
             ..Outcome::default()
         };
         let Some(known) = self
@@ -304,7 +304,7 @@ impl Published {
         // Without a schema there is no object.
         let is_shown = known.resource.schema_name.is_some() && known.resource.is_synced && !known.is_refused;
         let served = known.served.clone().or(served).filter(|_| is_shown);
-        let route = served.and_then(|served| Route::broken(Rc::clone(&known.resource), served, &words).ok());
+        let route = served.and_then(|served| Route::broken(Rc::clone(&known.resource), served, words).ok());
         (outcome.ends, outcome.begins) = self.replace_route(name, route);
         outcome
     }

@@ -116,7 +116,7 @@ fn an_edit_to_something_wrong_ends_the_rules_of_before_and_not_the_ends_of_objec
                 .is_err()
         );
         // Tried again, and corrected.
-        let again = published.breaks("shops", &edited, None, "no".to_owned());
+        let again = published.breaks("shops", &edited, None, "no");
         assert_eq!((again.ends, again.begins), (None, None), "{spec}");
         assert!(published.is_there(&object_of(&json!({}))).is_ok());
         let right = published.get("shops").unwrap();
@@ -139,7 +139,7 @@ fn what_cannot_be_published_for_now_leaves_the_rules_that_were_not_edited() {
     assert!(published.is_there(&object("1", &json!({}))).is_ok());
     let first = published.get("shops").unwrap();
     published.is_served("shops", &first, served("a"), true).unwrap();
-    let found = published.breaks("shops", &first, None, "its CRD is gone".to_owned());
+    let found = published.breaks("shops", &first, None, "its CRD is gone");
     assert_eq!((found.ends, found.begins), (None, None));
     assert!(!published.route(0).unwrap().is_broken);
 }
