@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::simulated::Simulated;
+use crate::of_role::Agent;
+use crate::simulated::{Refusal, Simulated};
 use crate::stage::{Stage, Which};
 use crate::support::objects::namespace;
 use crate::support::story::{SOON, becomes, gone};
@@ -251,6 +252,44 @@ async fn a_shard_that_leaves_takes_along_what_is_under_way_there() {
         })
         .await;
     }
+}
+
+// Found by an audit: a moment without an answer at the start, and the slice was never looked at again.
+#[tokio::test]
+async fn a_slice_that_cannot_be_read_at_the_start_is_not_taken_for_none() {
+    let world = World::on(Stage::Simulated(Simulated::start(1))).await;
+    world.publish(&json!({})).await;
+    let mut flags = world.flags();
+    flags.retain(|flag| !flag.starts_with("--apiexportendpointslice-ref"));
+    flags.push(format!("--apiexport-ref={}", world.export));
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let simulated = world.stage.simulated();
+    simulated.state().faults.refusals.push(Refusal {
+        verb: "get",
+        path: "/apiexportendpointslices/",
+        code: 503,
+        text: "it starts",
+        times: 9,
+    });
+    let mut agent = Agent::of_role("publish", &flags);
+    let status = agent.0.wait(SOON).await;
+    assert_eq!(status.code(), Some(1), "{}", agent.0.log());
+    simulated.state().faults.refusals.clear();
+    // Where there is none, one that comes later is found.
+    let at = [APIS, "apiexportendpointslices", "", &world.export];
+    let mut slice = world
+        .provider
+        .get(at[0], at[1], at[2], at[3])
+        .await
+        .expect("it is there");
+    world.provider.delete(at[0], at[1], at[2], at[3]).await;
+    let mut agent = Agent::of_role("publish", &flags);
+    agent.says(&["ExportUnbound"]).await;
+    slice["metadata"] = json!({"name": world.export});
+    world.provider.create(&slice).await;
+    let consumer = world.consumer("a").await;
+    world.open(&consumer, "web", &json!({"size": 1})).await;
+    world.copied(&consumer, "web", &json!({"size": 1})).await;
 }
 
 #[tokio::test]
