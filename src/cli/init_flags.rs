@@ -63,14 +63,13 @@ fn checked(raw: &Raw) -> Result<Command, UsageError> {
     let format = wrong.format(format);
     let metrics = wrong.address("--metrics-address", metrics.unwrap_or(METRICS));
     let health = wrong.address("--health-address", health.unwrap_or_default());
-    let config_workspace = match workspace.filter(|workspace| !workspace.is_empty()) {
-        Some(workspace) => ConfigWorkspace::parse(workspace)
+    let config_workspace = if let Some(workspace) = workspace.filter(|workspace| !workspace.is_empty()) {
+        ConfigWorkspace::parse(workspace)
             .map_err(|why| wrong.push(format!("--config-workspace {workspace:?}: {why}")))
-            .ok(),
-        None => {
-            wrong.push("--config-workspace is missing: name the workspace with the InitTargets, such as root:org:ws");
-            None
-        }
+            .ok()
+    } else {
+        wrong.push("--config-workspace is missing: name the workspace with the InitTargets, such as root:org:ws");
+        None
     };
     let target_selector = target_selector.filter(|text| !text.trim().is_empty());
     if let Some(text) = target_selector

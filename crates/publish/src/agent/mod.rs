@@ -428,7 +428,7 @@ impl Agent {
                 let job = ExportJob {
                     name: Rc::clone(&self.settings.export),
                     agent: Rc::clone(&self.settings.agent),
-                    published: self.published.all().cloned().collect(),
+                    published: self.published.free(),
                 };
                 self.outbox.request(Request::Export(job));
             }

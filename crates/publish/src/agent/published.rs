@@ -185,10 +185,10 @@ impl Published {
             .unwrap_or_default()
     }
 
-    /// Those that are not refused.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Rc<PublishedResource>> {
-        let all = self.all.values().filter(|known| !known.is_refused);
-        all.map(|known| &known.resource)
+    /// Those that may be published.
+    pub(super) fn free(&self) -> Vec<Rc<PublishedResource>> {
+        let free = self.allowed().into_iter().filter(|(_, may, _)| *may == May::Publish);
+        free.filter_map(|(name, ..)| self.get(&name)).collect()
     }
 
     /// How it stands with each of them, and whether it was refused so far.

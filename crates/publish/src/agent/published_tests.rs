@@ -186,3 +186,29 @@ fn one_that_is_gone_or_wrong_leaves_with_its_route() {
     assert_eq!(published.is_complete(), [Change::Left("shops".into(), route)]);
     assert!(published.are_read());
 }
+
+// At the start, the names of both schemas are known before one of the two is published.
+#[test]
+fn the_export_gets_nothing_of_one_that_may_be_refused() {
+    let mut published = Published::default();
+    let of = |name: &str, created: &str| {
+        let spec = json!({"resource": {"apiGroup": "demo.example.org", "kind": "Shop"}});
+        let metadata = json!({"name": name, "uid": name, "creationTimestamp": created});
+        let status = json!({"resourceSchemaName": format!("{name}.shops.demo.example.org")});
+        let object = json!({"metadata": metadata, "spec": spec, "status": status});
+        object.to_string().into_bytes()
+    };
+    for (name, created) in [("older", "2026-01-01T00:00:00Z"), ("younger", "2026-01-01T00:00:01Z")] {
+        assert!(published.is_there(&of(name, created)).is_ok());
+    }
+    let free = |published: &Published| {
+        let free = published.free();
+        free.iter().map(|it| it.name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(free(&published), ["older"]);
+    let older = published.get("older").unwrap();
+    published.is_served("older", &older, served("a"), true).unwrap();
+    assert_eq!(free(&published), ["older"]);
+    published.is_gone(&of("older", ""));
+    assert_eq!(free(&published), ["younger"]);
+}
