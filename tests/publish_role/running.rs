@@ -211,7 +211,7 @@ async fn shards_come_and_go_without_a_delete() {
 
 // Found by an audit: what was under way at a shard counted for ever, and soon nothing was done any more.
 #[tokio::test]
-async fn a_shard_that_leaves_takes_along_what_is_under_way_there() {
+async fn what_is_under_way_at_a_shard_that_leaves_is_over() {
     let world = World::on(Stage::Simulated(Simulated::start(1))).await;
     world.publish(&json!({})).await;
     let agent = world.agent(&[]);
@@ -254,7 +254,7 @@ async fn a_shard_that_leaves_takes_along_what_is_under_way_there() {
     }
 }
 
-// Found by an audit: a moment without an answer at the start, and the slice was never looked at again.
+// Found by an audit: a moment without an answer at the start, and the slice was never read again.
 #[tokio::test]
 async fn a_slice_that_cannot_be_read_at_the_start_is_not_taken_for_none() {
     let world = World::on(Stage::Simulated(Simulated::start(1))).await;

@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    // A moment without an answer at the start, and the slice was never looked at again.
+    // A moment without an answer at the start, and the slice was never read again.
     #[test]
     fn where_the_export_was_named_its_own_urls_hold_as_long_as_there_is_no_slice() {
         let mut endpoints = Endpoints::new(true);
