@@ -162,8 +162,10 @@ impl Perform<Agent> for Kcp {
                 let known = Rc::clone(&self.known);
                 async move {
                     let pass = sync::pass(&job, &primary, &shard, &service, &known, clock);
-                    let synced = timeout(LONGEST, pass).await.unwrap_or_else(|_| took_too_long());
-                    Answer::Synced(primary, synced)
+                    match timeout(LONGEST, pass).await {
+                        Ok(synced) => Answer::Synced(primary, synced),
+                        Err(_) => Answer::Ended(primary, took_too_long()),
+                    }
                 }
                 .boxed_local()
             }

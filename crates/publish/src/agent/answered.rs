@@ -21,6 +21,10 @@ impl Agent {
             Answer::Published(name, result) => self.is_published(&name, result),
             Answer::Exported(result) => self.is_exported(result),
             Answer::Synced(primary, synced) => self.is_synced(&primary, synced),
+            Answer::Ended(primary, synced) => {
+                self.namespaces.is_abandoned(&primary, self.now);
+                self.is_synced(&primary, synced);
+            }
             Answer::Cleared(name, result) => self.is_cleared(&name, result),
             Answer::Recorded(Ok(())) => {}
             Answer::Recorded(Err(error)) => report::is_unrecorded(&error),

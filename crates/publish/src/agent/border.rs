@@ -90,6 +90,8 @@ pub(crate) enum Answer {
     Exported(Result<Exported, Stop>),
     /// How far an object has come.
     Synced(Primary, Synced),
+    /// The same of one that has taken too long: what it has asked for last may still be done.
+    Ended(Primary, Synced),
     /// What has become of a namespace.
     Cleared(Rc<str>, Result<Cleared, Stop>),
     /// Whether an Event is written.

@@ -155,6 +155,7 @@ impl Agent {
             self.outbox.close(side);
             // What is under way there gets no answer.
             for primary in self.taken.of_shard(side) {
+                self.namespaces.is_abandoned(&primary, self.now);
                 self.pass_ends(&primary);
                 self.is_done(&Key::Object(primary), Done::Finished);
             }

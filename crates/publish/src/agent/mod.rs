@@ -467,7 +467,7 @@ impl Agent {
                 self.namespaces.is_used(name);
                 self.is_done(key, Done::Finished);
             }
-            Key::Namespace(name) if self.namespaces.begin_clearing() => {
+            Key::Namespace(name) if self.namespaces.begin_clearing(self.now) => {
                 let agent = Rc::clone(&self.settings.agent);
                 self.outbox.request(Request::Clear(Rc::clone(name), agent));
             }
