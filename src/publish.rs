@@ -166,6 +166,8 @@ fn made(settings: &Render, found: &[Found], objects: &[Found], now: SystemTime) 
     let (published, chosen) = chosen(found, settings.name.as_deref())?;
     let crd = type_of(&published, found)?;
     let projected = schema::project(&crd, &published).map_err(|error| chosen.error(error))?;
+    // What fails at a server fails here, with an object or without.
+    edge_syncer_publish::check_rules(&published).map_err(|error| chosen.error(error))?;
     let mut documents = vec![projected.schema(&settings.agent, settings.has_selectable_fields)];
     if let Some(copied) = &settings.copied {
         let in_kcp = (&*projected.crd.group, &*projected.crd.names.kind);
@@ -370,6 +372,27 @@ mod tests {
         );
         let fails = mutated("{cel: {path: spec.a, expression: 'value + \"x\"'}}").unwrap_err();
         assert!(fails.starts_with("o: Store web: "), "{fails}");
+    }
+
+    #[test]
+    fn rules_are_read_without_an_object_too() {
+        let related = "{identifier: a, origin: kcp, kind: Secret, object: {reference: {path: x}}, mutation: {spec: [{cel: {path: \
+                       spec.a, expression: 'value +'}}]}}";
+        for (wrong, place) in [
+            (
+                "mutation: {spec: [{regex: {path: spec.a, pattern: '(', replacement: ''}}]}".to_owned(),
+                "spec.mutation.spec[0]",
+            ),
+            (format!("related: [{related}]"), "spec.related[0].mutation.spec[0]"),
+            ("naming: {name: '{{ .Object'}".to_owned(), "spec.naming.name"),
+        ] {
+            let published = PUBLISHED.replace("spec:\n", &format!("spec:\n  {wrong}\n"));
+            let error = rendered(&format!("{published}{CRD}"), None, None, false).unwrap_err();
+            assert!(
+                error.starts_with("a: PublishedResource shops: ") && error.contains(place),
+                "{error}"
+            );
+        }
     }
 
     #[test]

@@ -61,6 +61,8 @@ mod whose;
 mod wire;
 #[path = "publish_role/world.rs"]
 mod world;
+#[path = "publish_role/wrong.rs"]
+mod wrong;
 
 /// Each scenario twice. What needs a kcp has `workspaces` in the name of its module: by that scripts/test tells it apart.
 macro_rules! scenarios {
@@ -101,6 +103,11 @@ scenarios! {
         what_others_have_put_into_the_export_stays
         claims_are_added_as_syncing_needs_them
         a_type_may_be_published_and_not_synced
+    ;
+    wrong:
+        of_two_that_publish_one_type_the_older_one_does
+        a_rule_that_an_edit_breaks_ends_the_sync_and_no_deletion
+        a_schema_that_another_agent_makes_keeps_its_name_in_the_export
     ;
     objects:
         two_workspaces_may_have_objects_of_one_name

@@ -5,7 +5,7 @@ use kube_lite::selector;
 use log::LevelFilter;
 
 use super::args::Command;
-use super::role_flags::{self, Known, Line, METRICS, Raw};
+use super::role_flags::{self, Known, Line, METRICS, Raw, Wrong};
 use super::usage::UsageError;
 use crate::init::Init;
 use crate::version;
@@ -40,14 +40,14 @@ pub(super) fn check(args: &[String]) -> Result<Command, UsageError> {
 
 /// Reads the flags after `init`.
 pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
-    match KNOWN.read(args)? {
+    match KNOWN.read(args) {
         Line::Help => Ok(Command::InitHelp),
         Line::Version => Ok(Command::Version),
         Line::Flags(raw) => checked(&raw),
     }
 }
 
-/// The settings. What the Go agent refuses with exit code 1 is refused so here.
+/// The settings. All that is wrong is said together; what the Go agent refuses with exit code 1 is refused so here.
 fn checked(raw: &Raw) -> Result<Command, UsageError> {
     let [
         kubeconfig,
@@ -59,32 +59,32 @@ fn checked(raw: &Raw) -> Result<Command, UsageError> {
         format,
     ] = std::array::from_fn(|at| raw.last(at));
     let (elects, debug) = (raw.is_on(0), raw.is_on(1));
-    let format = KNOWN.format(format)?;
-    let metrics = KNOWN.address("--metrics-address", metrics.unwrap_or(METRICS))?;
-    let health = KNOWN.address("--health-address", health.unwrap_or_default())?;
-    let refused = |why: String| Ok(Command::RoleRefused(why));
-    let Some(workspace) = workspace.filter(|workspace| !workspace.is_empty()) else {
-        return refused(
-            "--config-workspace is missing: name the workspace with the InitTargets, such as root:org:ws".to_owned(),
-        );
-    };
-    let config_workspace = match ConfigWorkspace::parse(workspace) {
-        Ok(found) => found,
-        Err(why) => return refused(format!("--config-workspace {workspace:?}: {why}")),
+    let mut wrong = Wrong::of(raw);
+    let format = wrong.format(format);
+    let metrics = wrong.address("--metrics-address", metrics.unwrap_or(METRICS));
+    let health = wrong.address("--health-address", health.unwrap_or_default());
+    let config_workspace = if let Some(workspace) = workspace.filter(|workspace| !workspace.is_empty()) {
+        ConfigWorkspace::parse(workspace)
+            .map_err(|why| wrong.push(format!("--config-workspace {workspace:?}: {why}")))
+            .ok()
+    } else {
+        wrong.push("--config-workspace is missing: name the workspace with the InitTargets, such as root:org:ws");
+        None
     };
     let target_selector = target_selector.filter(|text| !text.trim().is_empty());
     if let Some(text) = target_selector
         && let Err(why) = selector::check(text)
     {
-        return refused(format!("--init-target-selector {text:?}: {why}"));
+        wrong.push(format!("--init-target-selector {text:?}: {why}"));
     }
     let namespace = namespace.filter(|namespace| !namespace.is_empty());
     if elects && namespace.is_none() {
-        return refused(
-            "--leader-election-namespace is missing: --enable-leader-election needs a namespace for the Lease"
-                .to_owned(),
-        );
+        wrong.push("--leader-election-namespace is missing: --enable-leader-election needs a namespace for the Lease");
     }
+    let config_workspace = match (wrong.refusal(&KNOWN), config_workspace) {
+        (None, Some(workspace)) => workspace,
+        (refusal, _) => return refusal.unwrap_or_else(|| Err(KNOWN.wrong("--config-workspace is missing"))),
+    };
     let settings = Settings {
         source: role_flags::source(kubeconfig),
         config_workspace,
@@ -194,11 +194,21 @@ mod tests {
                 "--metrics-address \"x\": must be an address and a port, such as 127.0.0.1:8085 or :8085, or 0 for none",
             ),
         ] {
+            let line = format!("--config-workspace=root {line}");
             assert_eq!(
-                check(line),
+                check(&line),
                 Err(format!("{expected} (see edge-syncer init --help)")),
                 "{line}"
             );
         }
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_said_together() {
+        let said = check("--log-format=yaml --nothing x --init-target-selector=a=b=c").unwrap_err();
+        let expected = "unknown flag --nothing; --log-format \"yaml\": must be JSON or Console; --config-workspace is missing: name \
+                        the workspace with the InitTargets, such as root:org:ws; --init-target-selector \"a=b=c\": \"b=c\" is no \
+                        value of a label (see edge-syncer init --help)";
+        assert_eq!(said, expected);
     }
 }

@@ -6,7 +6,7 @@ use kube_lite::{selector, spelling};
 use log::LevelFilter;
 
 use super::args::Command;
-use super::role_flags::{self, Known, Line, METRICS, Raw};
+use super::role_flags::{self, Known, Line, METRICS, Raw, Wrong};
 use super::usage::UsageError;
 use crate::publish::Publish;
 use crate::version;
@@ -54,20 +54,20 @@ pub(super) fn check(args: &[String]) -> Result<Command, UsageError> {
 
 /// Reads the flags after `publish`.
 pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
-    match KNOWN.read(args)? {
+    match KNOWN.read(args) {
         Line::Help => Ok(Command::PublishHelp),
         Line::Version => Ok(Command::Version),
         Line::Flags(raw) => checked(&raw),
     }
 }
 
-/// The settings. All that is wrong is said together, with exit code 1 as the Go agent has it.
+/// The settings. All that is wrong is said together.
 fn checked(raw: &Raw) -> Result<Command, UsageError> {
     let value = |at: usize| raw.last(at).filter(|text| !text.trim().is_empty());
-    let format = KNOWN.format(value(13))?;
-    let metrics = KNOWN.address("--metrics-address", raw.last(11).unwrap_or(METRICS))?;
-    let health = KNOWN.address("--health-address", raw.last(12).unwrap_or_default())?;
-    let mut wrong = Vec::new();
+    let mut wrong = Wrong::of(raw);
+    let format = wrong.format(value(13));
+    let metrics = wrong.address("--metrics-address", raw.last(11).unwrap_or(METRICS));
+    let health = wrong.address("--health-address", raw.last(12).unwrap_or_default());
     for (at, what) in [
         (
             0,
@@ -81,13 +81,13 @@ fn checked(raw: &Raw) -> Result<Command, UsageError> {
     }
     let reference = match (value(4), value(5)) {
         (Some(_), Some(_)) => {
-            wrong.push("--apiexport-ref must not be given beside --apiexportendpointslice-ref".to_owned());
+            wrong.push("--apiexport-ref must not be given beside --apiexportendpointslice-ref");
             None
         }
         (Some(slice), None) => Some(Reference::Slice(slice.to_owned())),
         (None, Some(export)) => Some(Reference::Export(export.to_owned())),
         (None, None) => {
-            wrong.push("--apiexportendpointslice-ref is missing: name the APIExportEndpointSlice".to_owned());
+            wrong.push("--apiexportendpointslice-ref is missing: name the APIExportEndpointSlice");
             None
         }
     };
@@ -114,8 +114,9 @@ fn checked(raw: &Raw) -> Result<Command, UsageError> {
     });
     let overrides = overrides(raw.all(9), &mut wrong);
     let parts = parts(raw.all(10), &mut wrong);
-    let (Some(reference), true) = (reference, wrong.is_empty()) else {
-        return Ok(Command::RoleRefused(wrong.join("; ")));
+    let reference = match (wrong.refusal(&KNOWN), reference) {
+        (None, Some(reference)) => reference,
+        (refusal, _) => return refusal.unwrap_or_else(|| Err(KNOWN.wrong("the export is missing"))),
     };
     let settings = Settings {
         kcp: role_flags::file("--kcp-kubeconfig", value(0).unwrap_or_default()),
@@ -149,7 +150,7 @@ fn checked(raw: &Raw) -> Result<Command, UsageError> {
 }
 
 /// The name of the agent, which is the value of a label.
-fn agent(given: Option<&str>, reference: Option<&Reference>, wrong: &mut Vec<String>) -> String {
+fn agent(given: Option<&str>, reference: Option<&Reference>, wrong: &mut Wrong) -> String {
     if let Some(name) = given {
         let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let is_name = name.len() <= LONGEST
@@ -176,7 +177,7 @@ fn agent(given: Option<&str>, reference: Option<&Reference>, wrong: &mut Vec<Str
 }
 
 /// `old:port=new:port`, several times or with commas.
-fn overrides(given: &[String], wrong: &mut Vec<String>) -> Vec<HostOverride> {
+fn overrides(given: &[String], wrong: &mut Wrong) -> Vec<HostOverride> {
     let mut all = Vec::new();
     for text in given
         .iter()
@@ -200,7 +201,7 @@ fn overrides(given: &[String], wrong: &mut Vec<String>) -> Vec<HostOverride> {
     all
 }
 
-fn parts(given: &[String], wrong: &mut Vec<String>) -> Parts {
+fn parts(given: &[String], wrong: &mut Wrong) -> Parts {
     let mut on = [true; PARTS.len()];
     for name in given
         .iter()
@@ -298,9 +299,22 @@ mod tests {
         assert!(refused(&line).contains("longer than the 63 characters"));
         let both = "--kcp-kubeconfig=a --namespace=b --apiexportendpointslice-ref=c --apiexport-ref=d";
         assert!(refused(both).contains("must not be given beside"));
+        // Wrong usage too, which decides the exit code.
+        let good = "--kcp-kubeconfig=a --namespace=b --apiexport-ref=c";
         assert_eq!(
-            check("--namespce=x"),
-            Err("unknown flag --namespce, did you mean --namespace? (see edge-syncer publish --help)".to_owned())
+            check(&format!(
+                "{good} --namespce x --log-format=xml --metrics-address=y --health-address=z --log-debug=maybe \
+                 --disabled-controllers=no --agent-name"
+            )),
+            Err(
+                "unknown flag --namespce, did you mean --namespace?; --log-debug \"maybe\": must be true or false; \
+                 --agent-name needs a value; --log-format \"xml\": must be JSON or Console; \
+                 --metrics-address \"y\": must be an address and a port, such as 127.0.0.1:8085 or :8085, or 0 for none; \
+                 --health-address \"z\": must be an address and a port, such as 127.0.0.1:8085 or :8085, or 0 for none; \
+                 --disabled-controllers \"no\": must be apiresourceschema, apiexport, sync \
+                 (see edge-syncer publish --help)"
+                    .to_owned()
+            )
         );
     }
 }

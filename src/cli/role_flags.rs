@@ -7,7 +7,7 @@ use kube_lite::access::{AccessSource, Flags};
 use kube_lite::logging::LogFormat;
 use kube_lite::spelling;
 
-use super::args::{OF_ALL, no_flag_of};
+use super::args::{Command, OF_ALL, no_flag_of};
 use super::usage::UsageError;
 
 /// Where metrics are served unless set otherwise.
@@ -28,6 +28,42 @@ pub(super) struct Known {
 pub(super) struct Raw {
     options: Vec<Vec<String>>,
     switches: Vec<bool>,
+    wrong: Vec<String>,
+}
+
+/// All that is wrong with a command line, which is said together.
+#[derive(Debug, Default)]
+pub(super) struct Wrong {
+    /// Wrong usage.
+    usage: Vec<String>,
+    /// Settings that cannot be used.
+    settings: Vec<String>,
+}
+
+impl Wrong {
+    /// What was wrong with the flags already.
+    pub(super) fn of(raw: &Raw) -> Self {
+        Self {
+            usage: raw.wrong.clone(),
+            settings: Vec::new(),
+        }
+    }
+
+    /// A setting cannot be used.
+    pub(super) fn push(&mut self, why: impl Into<String>) {
+        self.settings.push(why.into());
+    }
+
+    /// What ends the program, if something is wrong: with exit code 2 if the usage is, otherwise with 1, as the Go agents
+    /// have it.
+    pub(super) fn refusal(self, known: &Known) -> Option<Result<Command, UsageError>> {
+        let is_usage = !self.usage.is_empty();
+        let all = [self.usage, self.settings].concat().join("; ");
+        if is_usage {
+            return Some(Err(known.wrong(all)));
+        }
+        (!all.is_empty()).then_some(Ok(Command::RoleRefused(all)))
+    }
 }
 
 /// What a command line is.
@@ -82,16 +118,17 @@ impl Known {
     }
 
     /// Reads a command line.
-    pub(super) fn read(&self, args: &[String]) -> Result<Line, UsageError> {
+    pub(super) fn read(&self, args: &[String]) -> Line {
         let mut raw = Raw {
             options: vec![Vec::new(); self.options.len()],
             switches: vec![false; self.switches.len()],
+            wrong: Vec::new(),
         };
-        let mut rest = args.iter();
+        let mut rest = args.iter().peekable();
         while let Some(arg) = rest.next() {
             match arg.as_str() {
-                "-h" | "--help" => return Ok(Line::Help),
-                "-V" | "--version" => return Ok(Line::Version),
+                "-h" | "--help" => return Line::Help,
+                "-V" | "--version" => return Line::Version,
                 _ => {}
             }
             let (name, value) = match arg.split_once('=') {
@@ -99,55 +136,65 @@ impl Known {
                 None => (arg.as_str(), None),
             };
             if let Some(at) = self.options.iter().position(|option| *option == name) {
-                let missing = || self.wrong(format!("{name} needs a value"));
-                let value = value.or_else(|| rest.next().map(String::as_str)).ok_or_else(missing)?;
-                raw.options[at].push(value.to_owned());
+                match value.or_else(|| rest.next().map(String::as_str)) {
+                    Some(value) => raw.options[at].push(value.to_owned()),
+                    None => raw.wrong.push(format!("{name} needs a value")),
+                }
             } else if let Some(at) = self.switches.iter().position(|switch| *switch == name) {
-                raw.switches[at] = self.switch(name, value)?;
+                raw.switches[at] = switch(name, value).unwrap_or_else(|why| {
+                    raw.wrong.push(why);
+                    false
+                });
             } else {
                 let known = self.options.iter().chain(self.switches).copied().chain(OF_ALL);
-                return Err(self.wrong(no_flag_of(known, arg)));
+                raw.wrong.push(no_flag_of(known, arg));
+                // What follows may be its value.
+                rest.next_if(|next| value.is_none() && !next.starts_with('-'));
             }
         }
-        Ok(Line::Flags(raw))
+        Line::Flags(raw)
     }
 
     /// Wrong usage.
     pub(super) fn wrong(&self, why: impl Into<String>) -> UsageError {
         UsageError::new(why.into()).seen_from(self.command)
     }
+}
 
-    fn switch(&self, name: &str, value: Option<&str>) -> Result<bool, UsageError> {
-        match value {
-            None | Some("true" | "1" | "t" | "T" | "TRUE" | "True") => Ok(true),
-            Some("false" | "0" | "f" | "F" | "FALSE" | "False") => Ok(false),
-            Some(other) => Err(self.wrong(format!("{name} {other:?}: must be true or false"))),
-        }
+fn switch(name: &str, value: Option<&str>) -> Result<bool, String> {
+    match value {
+        None | Some("true" | "1" | "t" | "T" | "TRUE" | "True") => Ok(true),
+        Some("false" | "0" | "f" | "F" | "FALSE" | "False") => Ok(false),
+        Some(other) => Err(format!("{name} {other:?}: must be true or false")),
     }
+}
 
+impl Wrong {
     /// The format of log lines.
-    pub(super) fn format(&self, text: Option<&str>) -> Result<LogFormat, UsageError> {
+    pub(super) fn format(&mut self, text: Option<&str>) -> LogFormat {
         let text = text.unwrap_or("JSON");
         if text.eq_ignore_ascii_case("JSON") {
-            Ok(LogFormat::Json)
-        } else if text.eq_ignore_ascii_case("Console") {
-            Ok(LogFormat::Text)
-        } else {
-            let hint = spelling::hint(text, ["JSON", "Console"]);
-            Err(self.wrong(format!("--log-format {text:?}: must be JSON or Console{hint}")))
+            return LogFormat::Json;
         }
+        if !text.eq_ignore_ascii_case("Console") {
+            let hint = spelling::hint(text, ["JSON", "Console"]);
+            self.usage
+                .push(format!("--log-format {text:?}: must be JSON or Console{hint}"));
+        }
+        LogFormat::Text
     }
 
     /// Where to listen; nowhere for an empty text and for 0.
-    pub(super) fn address(&self, flag: &'static str, text: &str) -> Result<Option<ListenAddress>, UsageError> {
+    pub(super) fn address(&mut self, flag: &'static str, text: &str) -> Option<ListenAddress> {
         if matches!(text, "" | "0") {
-            return Ok(None);
+            return None;
         }
-        let wrong = || {
+        let found = ListenAddress::parse(flag, text);
+        if found.is_none() {
             let why = "must be an address and a port, such as 127.0.0.1:8085 or :8085, or 0 for none";
-            self.wrong(format!("{flag} {text:?}: {why}"))
-        };
-        ListenAddress::parse(flag, text).map(Some).ok_or_else(wrong)
+            self.usage.push(format!("{flag} {text:?}: {why}"));
+        }
+        found
     }
 }
 

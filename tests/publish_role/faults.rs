@@ -111,6 +111,11 @@ impl Run {
                 consumer.objects.delete(&v1, "shops", "shop", &name).await;
             }
             13..16 => self.operate(size).await,
+            // Once in a while a shard leaves while it is worked on, and is back when nothing fails.
+            16 if self.rng.bool() => {
+                let shard = self.rng.usize(..2);
+                self.world.stage.simulated().leaves_out(&[shard]);
+            }
             16 => {
                 self.world.stage.simulated().state().watches_cut += 1;
                 let mut state = self.world.stage.simulated().state();
@@ -147,6 +152,7 @@ impl Run {
     fn nothing_fails(&self) {
         self.front.passes();
         self.world.stage.simulated().state().faults.chaos = None;
+        self.world.stage.simulated().leaves_out(&[]);
     }
 
     /// An operator writes the status of copies, and deletes one now and then.

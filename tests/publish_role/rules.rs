@@ -8,7 +8,7 @@ use crate::support::{Syncer, eventually, holds_throughout, unique_suffix};
 use crate::world::{A_WHILE, FINALIZER, World, create, place};
 
 /// What `publish check` says, and its exit code.
-async fn checked(world: &World) -> (String, Option<i32>) {
+pub(crate) async fn checked(world: &World) -> (String, Option<i32>) {
     checked_with(&world.flags()).await
 }
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::simulated::Simulated;
+use crate::of_role::Agent;
+use crate::simulated::{Refusal, Simulated};
 use crate::stage::{Stage, Which};
 use crate::support::objects::namespace;
 use crate::support::story::{SOON, becomes, gone};
@@ -206,6 +207,108 @@ async fn shards_come_and_go_without_a_delete() {
         .await;
     world.has_no_copies(other).await;
     gone(&other.objects, &world.v1(), "shops", "shop", "web").await;
+}
+
+// Found by an audit: what was under way at a shard counted for ever, and soon nothing was done any more.
+#[tokio::test]
+async fn what_is_under_way_at_a_shard_that_leaves_is_over() {
+    let world = World::on(Stage::Simulated(Simulated::start(1))).await;
+    world.publish(&json!({})).await;
+    let agent = world.agent(&[]);
+    let [one, two] = [world.consumer("a").await, world.consumer("b").await];
+    for consumer in [&one, &two] {
+        world.open(consumer, "first", &json!({"size": 1})).await;
+        world.copied(consumer, "first", &json!({"size": 1})).await;
+    }
+    let simulated = world.stage.simulated();
+    for round in 0..3 {
+        simulated.state().faults.hangs = true;
+        for (at, consumer) in [&one, &two].into_iter().enumerate() {
+            for name in (0..30).map(|each| format!("s{round}-{each}")) {
+                world.open(consumer, &name, &json!({"size": at})).await;
+            }
+        }
+        eventually("much is under way", SOON, async || {
+            let hung = std::mem::take(&mut simulated.state().faults.hung);
+            (hung > 0).then_some(()).ok_or(hung)
+        })
+        .await;
+        comes_to_rest("as much as may be", A_WHILE, SOON, async || {
+            Ok::<_, String>(simulated.state().faults.hung)
+        })
+        .await;
+        simulated.leaves_out(&[0]);
+        eventually("the shard has left", SOON, async || {
+            let left = agent.0.log().matches("ShardLeft").count();
+            (left > round).then_some(()).ok_or(left)
+        })
+        .await;
+        simulated.state().faults.hangs = false;
+        simulated.leaves_out(&[]);
+        eventually("all have copies", SOON, async || {
+            let copies = [world.copies(&one).await.len(), world.copies(&two).await.len()];
+            let expected = 1 + 30 * (round + 1);
+            (copies == [expected; 2]).then_some(()).ok_or(format!("{copies:?}"))
+        })
+        .await;
+    }
+}
+
+// Found by an audit: a moment without an answer at the start, and the slice was never read again.
+#[tokio::test]
+async fn a_slice_that_cannot_be_read_at_the_start_is_not_taken_for_none() {
+    let world = World::on(Stage::Simulated(Simulated::start(1))).await;
+    world.publish(&json!({})).await;
+    let mut flags = world.flags();
+    flags.retain(|flag| !flag.starts_with("--apiexportendpointslice-ref"));
+    flags.push(format!("--apiexport-ref={}", world.export));
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let simulated = world.stage.simulated();
+    simulated.state().faults.refusals.push(Refusal {
+        verb: "get",
+        path: "/apiexportendpointslices/",
+        code: 503,
+        text: "it starts",
+        times: 9,
+    });
+    let mut agent = Agent::of_role("publish", &flags);
+    let status = agent.0.wait(SOON).await;
+    assert_eq!(status.code(), Some(1), "{}", agent.0.log());
+    simulated.state().faults.refusals.clear();
+    // Where there is none, one that comes later is found.
+    let at = [APIS, "apiexportendpointslices", "", &world.export];
+    let mut slice = world
+        .provider
+        .get(at[0], at[1], at[2], at[3])
+        .await
+        .expect("it is there");
+    world.provider.delete(at[0], at[1], at[2], at[3]).await;
+    let mut agent = Agent::of_role("publish", &flags);
+    agent.says(&["ExportUnbound"]).await;
+    slice["metadata"] = json!({"name": world.export});
+    world.provider.create(&slice).await;
+    let consumer = world.consumer("a").await;
+    world.open(&consumer, "web", &json!({"size": 1})).await;
+    world.copied(&consumer, "web", &json!({"size": 1})).await;
+}
+
+#[tokio::test]
+async fn that_nobody_has_bound_the_export_is_said_where_its_slice_has_no_url() {
+    let world = World::on(Stage::Simulated(Simulated::start(1))).await;
+    world.publish(&json!({})).await;
+    let mut agent = world.agent(&[]);
+    agent.says(&["ExportUnbound"]).await;
+    let consumer = world.consumer("a").await;
+    agent.says(&["ExportBound"]).await;
+    world.stage.simulated().leaves_out(&[0]);
+    eventually("it says so again", SOON, async || {
+        let said = agent.0.log().matches("ExportUnbound").count();
+        (said == 2).then_some(()).ok_or(said)
+    })
+    .await;
+    world.stage.simulated().leaves_out(&[]);
+    world.open(&consumer, "web", &json!({"size": 1})).await;
+    world.copied(&consumer, "web", &json!({"size": 1})).await;
 }
 
 pub(crate) async fn kcp_that_is_away_costs_no_copy_and_what_has_changed_is_caught_up_with(which: Which) {

@@ -88,6 +88,12 @@ pub(crate) struct Faults {
     pub(crate) empty_until_served: bool,
     /// Shards whose URL is not served.
     pub(crate) unserved: Vec<usize>,
+    /// Shards that no slice names.
+    pub(crate) unnamed: Vec<usize>,
+    /// The virtual workspaces answer nobody who asks about a single workspace.
+    pub(crate) hangs: bool,
+    /// How many requests were left without an answer for that.
+    pub(crate) hung: usize,
 }
 
 impl Default for Faults {
@@ -102,6 +108,9 @@ impl Default for Faults {
             types_urls: true,
             empty_until_served: true,
             unserved: Vec::new(),
+            unnamed: Vec::new(),
+            hangs: false,
+            hung: 0,
         }
     }
 }
@@ -111,6 +120,13 @@ impl Faults {
     pub(crate) fn fate(&mut self, user: &str) -> Fate {
         let chaos = self.chaos.as_mut().filter(|_| user != super::rights::ADMIN);
         chaos.map_or(Fate::Fine, Chaos::fate)
+    }
+
+    /// True if a request to this path gets no answer.
+    pub(crate) fn hangs(&mut self, path: &str) -> bool {
+        let hangs = self.hangs && path.starts_with("/services/") && !path.contains("/clusters/*");
+        self.hung += usize::from(hangs);
+        hangs
     }
 
     /// What a request gets in the place of its answer.

@@ -105,6 +105,13 @@ impl Simulated {
         self.control.send(away).expect("it runs");
     }
 
+    /// No slice names these shards, until it is called again.
+    pub(crate) fn leaves_out(&self, shards: &[usize]) {
+        let mut state = self.state();
+        state.faults.unnamed = shards.to_vec();
+        exports::endpoints(&mut state);
+    }
+
     /// How many watches are open at paths with this in them.
     pub(crate) fn open_watches(&self, part: &str) -> usize {
         let mut state = self.state();
@@ -231,6 +238,9 @@ async fn respond(state: &Arc<Mutex<State>>, shard: usize, request: http::Request
     let mut base = Request::new(query, &head.headers, &body, user.clone());
     let path = request::decoded(path);
     base.whole.clone_from(&path);
+    if lock(state).faults.hangs(&path) {
+        std::future::pending::<()>().await;
+    }
     let fate = lock(state).faults.fate(&user);
     if let Fate::Late(millis) = fate {
         sleep(Duration::from_millis(millis)).await;

@@ -112,6 +112,15 @@ impl Cluster {
         }
     }
 
+    /// The same side at a rate of its own: for what is asked for on behalf of one of several who share it.
+    #[must_use]
+    pub fn at_rate(&self, rate: RateLimit) -> Self {
+        Self {
+            rate: Rc::new(rate),
+            ..self.with_server(Rc::clone(&self.server))
+        }
+    }
+
     /// The same side, with something between it and its server. What is read for several at once is not shared with it.
     #[must_use]
     pub fn through(&self, between: impl Between + 'static) -> Self {

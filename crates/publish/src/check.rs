@@ -12,8 +12,11 @@ use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType};
 use serde_json::{Value, json};
 
 use crate::kcp::{self, Binding, EndpointSlice, Export, parsed};
-use crate::kinds::{self, Locator, Origin, PublishedResource, Related, StatusSync};
+use crate::kinds::{self, Origin, PublishedResource};
 use crate::publishing;
+use crate::rights::{self, Right};
+use crate::rivals::{self, Claimant, May};
+use crate::route::Served;
 use crate::run::{self, Settings};
 use crate::servers::Kcp;
 use crate::sides::Place;
@@ -86,13 +89,16 @@ struct Check<'a> {
     service: Rc<Cluster>,
 }
 
-/// A verb, and what it is for.
-type Right = (Value, &'static str);
-
 impl Check<'_> {
     async fn all(&self, workspace: String, points: &mut Points<Where>) {
-        self.rights(&self.service, Where::Service, self.of_service(), ON_SERVICE, points)
-            .await;
+        self.rights(
+            &self.service,
+            Where::Service,
+            rights::of_service(self.settings),
+            ON_SERVICE,
+            points,
+        )
+        .await;
         self.namespace(points).await;
         let published = self.published(points).await;
         let found = match start::find(&self.kcp, workspace, &self.settings.reference).await {
@@ -102,56 +108,15 @@ impl Check<'_> {
         let at = format!("{} in the workspace {}", found.export, found.workspace);
         points.add(Where::Kcp, "APIExport", Verdict::Good, at, "");
         let export = Rc::new(self.kcp.workspace("kcp", &found.workspace));
-        let rights = of_export(&found.export);
+        let rights = rights::of_export(&found.export, self.settings.parts);
         self.rights(&export, Where::Kcp, rights, IN_KCP, points).await;
         self.shards(&found, points).await;
-        let mut synced = BTreeSet::new();
+        let mut types = Vec::new();
         for resource in &published {
-            synced.extend(self.resource(resource, points).await);
+            types.push(self.resource(resource, points).await);
         }
-        for resource in &published {
-            for related in &resource.related {
-                let of = related.type_on(Origin::Service);
-                if synced.contains(&(of.group.clone(), of.resource.clone())) {
-                    let here = Where::Related(resource.name.as_str().into(), related.identifier.as_str().into());
-                    let found = format!(
-                        "{} is published itself, and synced: two owners of one object",
-                        of.resource
-                    );
-                    points.add(here, "type", Verdict::Wrong, found, PUBLISH_ONLY);
-                }
-            }
-        }
-    }
-
-    /// What the agent needs whatever is published.
-    fn of_service(&self) -> Vec<Right> {
-        let namespace = &self.settings.namespace;
-        let all = |group: &str, resource: &str, verb: &str| {
-            let attributes = json!({"group": group, "resource": resource, "verb": verb});
-            (attributes, "rights")
-        };
-        let within = |group: &str, resource: &str, verb: &str, namespace: &str| {
-            let attributes = json!({"group": group, "resource": resource, "verb": verb, "namespace": namespace});
-            (attributes, "rights")
-        };
-        let mut rights = Vec::new();
-        for verb in ["list", "watch"] {
-            rights.push(all("syncagent.kcp.io", "publishedresources", verb));
-            rights.push(all("apiextensions.k8s.io", "customresourcedefinitions", verb));
-        }
-        rights.push(all("", "namespaces", "create"));
-        for verb in ["get", "create", "update", "delete"] {
-            rights.push(within("", "secrets", verb, namespace));
-        }
-        if self.settings.elects {
-            for verb in ["get", "create", "patch"] {
-                let (mut attributes, about) = within("coordination.k8s.io", "leases", verb, namespace);
-                attributes["name"] = json!(run::lease_of(&self.settings.agent));
-                rights.push((attributes, about));
-            }
-        }
-        rights
+        rivals_of(&published, &types, points);
+        owners_of(&published, &types, points);
     }
 
     async fn rights(
@@ -163,11 +128,15 @@ impl Check<'_> {
         points: &mut Points<Where>,
     ) {
         let (mut missing, mut count) = (Vec::new(), 0);
-        for (attributes, about) in rights {
-            match server.allows(&attributes).await {
-                Ok(true) => count += 1,
-                Ok(false) => missing.push(words_of(&attributes)),
-                Err(error) => return points.add(here, about, Verdict::Unknown, error.to_string(), ""),
+        for (attributes, without) in rights {
+            match (server.allows(&attributes).await, without) {
+                (Ok(true), _) => count += 1,
+                (Ok(false), None) => missing.push(rights::words_of(&attributes)),
+                (Ok(false), Some(without)) => {
+                    let found = format!("not allowed: {}: {without}", rights::words_of(&attributes));
+                    points.add(here.clone(), "rights", Verdict::Note, found, advice);
+                }
+                (Err(error), _) => return points.add(here, "rights", Verdict::Unknown, error.to_string(), ""),
             }
         }
         if missing.is_empty() {
@@ -234,8 +203,8 @@ impl Check<'_> {
         all
     }
 
-    /// What one gives, and what its type needs. Returns group and plural of the type, if its objects are synced.
-    async fn resource(&self, resource: &PublishedResource, points: &mut Points<Where>) -> Option<(String, String)> {
+    /// What one gives, and what its type needs. Returns its types.
+    async fn resource(&self, resource: &PublishedResource, points: &mut Points<Where>) -> Option<Served> {
         let here = || Where::Published(resource.name.as_str().into());
         let served = match publishing::planned(resource, &self.service).await {
             Ok((_, served)) => served,
@@ -249,22 +218,25 @@ impl Check<'_> {
         if !resource.is_synced {
             let found = "spec.synchronization.enabled is false";
             points.add(here(), "sync", Verdict::Note, found, "");
-            return None;
+            return Some(served);
+        }
+        if !self.settings.parts.sync {
+            return Some(served);
         }
         let local = &served.local;
         let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
         let rights = verbs.map(|verb| {
             let attributes =
                 json!({"group": local.group, "version": local.version, "resource": local.resource, "verb": verb});
-            (attributes, "rights")
+            (attributes, None)
         });
         self.rights(&self.service, here(), rights.into(), OF_TYPE, points).await;
         for related in &resource.related {
             let here = Where::Related(resource.name.as_str().into(), related.identifier.as_str().into());
-            self.rights(&self.service, here, of_related(related), OF_TYPE, points)
+            self.rights(&self.service, here, rights::of_related(related), OF_TYPE, points)
                 .await;
         }
-        Some((local.group.clone(), local.resource.clone()))
+        Some(served)
     }
 
     /// Where the consumers are.
@@ -323,59 +295,40 @@ fn is_ready(binding: &Value) -> bool {
     serde_json::from_value::<Binding>(binding.clone()).is_ok_and(|binding| binding.is_ready())
 }
 
-/// What the agent needs on the service cluster for what belongs to an object: to read it where it comes from, else to write it.
-fn of_related(related: &Related) -> Vec<Right> {
-    let of = related.type_on(Origin::Service);
-    let right = |verb: &str, subresource: &str| {
-        let attributes = json!({"group": of.group, "version": of.version, "resource": of.resource,
-            "subresource": subresource, "verb": verb});
-        (attributes, "rights")
-    };
-    let is_selected = matches!(related.object, Locator::Selector(_));
-    let verbs: &[&str] = match related.origin {
-        Origin::Kcp => &["get", "create", "update", "patch", "delete"],
-        Origin::Service if related.watch.is_some() => &["get", "list", "watch"],
-        Origin::Service if is_selected => &["get", "list"],
-        Origin::Service => &["get"],
-    };
-    let mut rights: Vec<Right> = verbs.iter().map(|verb| right(verb, "")).collect();
-    if related.origin == Origin::Kcp && related.status == StatusSync::On {
-        rights.push(right("update", "status"));
+/// PublishedResources of which only one can be published.
+fn rivals_of(published: &[PublishedResource], types: &[Option<Served>], points: &mut Points<Where>) {
+    let claimants = published.iter().zip(types).map(|(resource, served)| Claimant {
+        resource,
+        served: served.as_ref(),
+        is_tried: true,
+    });
+    let allowed = rivals::allowed(&claimants.collect::<Vec<_>>());
+    for (resource, may) in published.iter().zip(allowed) {
+        if let May::NotBeside(by) = may {
+            let here = Where::Published(resource.name.as_str().into());
+            points.add(here, "type", Verdict::Wrong, rivals::refusal(&by), rivals::ADVICE);
+        }
     }
-    rights
 }
 
-/// What the agent needs in the workspace of the export.
-fn of_export(name: &str) -> Vec<Right> {
-    let named = |resource: &str, subresource: &str, verb: &str| {
-        let attributes = json!({"group": "apis.kcp.io", "resource": resource, "subresource": subresource, "verb": verb, "name": name});
-        (attributes, "rights")
-    };
-    let mut rights: Vec<Right> = ["get", "update"].map(|verb| named("apiexports", "", verb)).into();
-    rights.push(named("apiexports", "content", "*"));
-    for verb in ["get", "create"] {
-        let attributes = json!({"group": "apis.kcp.io", "resource": "apiresourceschemas", "verb": verb});
-        rights.push((attributes, "rights"));
+/// Types that are published, and belong to objects of another one.
+fn owners_of(published: &[PublishedResource], types: &[Option<Served>], points: &mut Points<Where>) {
+    let synced = published.iter().zip(types).filter(|(resource, _)| resource.is_synced);
+    let synced = synced.filter_map(|(_, served)| Some(&served.as_ref()?.local));
+    let synced: BTreeSet<[&str; 2]> = synced.map(|local| [&*local.group, &*local.resource]).collect();
+    for resource in published {
+        for related in &resource.related {
+            let of = related.type_on(Origin::Service);
+            if synced.contains(&[&*of.group, &*of.resource]) {
+                let here = Where::Related(resource.name.as_str().into(), related.identifier.as_str().into());
+                let found = format!(
+                    "{} is published itself, and synced: two owners of one object",
+                    of.resource
+                );
+                points.add(here, "type", Verdict::Wrong, found, PUBLISH_ONLY);
+            }
+        }
     }
-    rights
-}
-
-/// A right as people write it.
-fn words_of(attributes: &Value) -> String {
-    let text = |key: &str| attributes[key].as_str().unwrap_or_default();
-    let mut resource = text("resource").to_owned();
-    if !text("subresource").is_empty() {
-        resource = format!("{resource}/{}", text("subresource"));
-    }
-    if !text("group").is_empty() {
-        resource = format!("{resource} of {}", text("group"));
-    }
-    let place = match (text("namespace"), text("name")) {
-        ("", "") => String::new(),
-        ("", name) => format!(" ({name})"),
-        (namespace, _) => format!(" in {namespace}"),
-    };
-    format!("{} {resource}{place}", text("verb"))
 }
 
 fn stopped(stop: Stop) -> (Verdict, String, &'static str) {
@@ -387,73 +340,5 @@ fn stopped(stop: Stop) -> (Verdict, String, &'static str) {
         ),
         Stop::Unreachable(_, error) => (Verdict::Unknown, error.to_string(), ""),
         Stop::Again(_) => (Verdict::Unknown, "it has just changed".to_owned(), "check again"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_belongs_to_an_object_is_read_where_it_comes_from_and_written_at_the_other_side() {
-        let rights = |related: Value| {
-            let object = json!({"metadata": {"name": "shops"}, "spec": {
-                "resource": {"apiGroup": "g", "kind": "Shop", "versions": ["v1"]}, "related": [related]}});
-            let resource = kinds::read(&object).unwrap();
-            let all: Vec<String> = of_related(&resource.related[0])
-                .iter()
-                .map(|(right, _)| words_of(right))
-                .collect();
-            all.join(", ")
-        };
-        let of = |origin: &str, more: Value| {
-            let mut related = json!({"identifier": "keys", "origin": origin, "version": "v1", "resource": "secrets",
-                "object": {"reference": {"path": "spec.secret"}}});
-            for (key, value) in more.as_object().into_iter().flatten() {
-                related[key] = value.clone();
-            }
-            related
-        };
-        for (related, expected) in [
-            (of("service", json!({})), "get secrets"),
-            (
-                of("service", json!({"watch": {"byOwner": {}}})),
-                "get secrets, list secrets, watch secrets",
-            ),
-            (
-                of(
-                    "service",
-                    json!({"object": {"selector": {"matchLabels": {"a": "b"}, "rewrite": {"template": {"template": "x"}}}}}),
-                ),
-                "get secrets, list secrets",
-            ),
-            (
-                of("kcp", json!({"syncStatus": true})),
-                "get secrets, create secrets, update secrets, patch secrets, delete secrets, update secrets/status",
-            ),
-            (
-                of("kcp", json!({"projection": {"resource": "configmaps"}})),
-                "get configmaps, create configmaps, update configmaps, patch configmaps, delete configmaps",
-            ),
-        ] {
-            assert_eq!(rights(related.clone()), expected, "{related}");
-        }
-    }
-
-    #[test]
-    fn a_right_is_named_as_people_write_it() {
-        for (attributes, expected) in [
-            (json!({"resource": "namespaces", "verb": "create"}), "create namespaces"),
-            (
-                json!({"resource": "secrets", "verb": "get", "namespace": "kcp-system"}),
-                "get secrets in kcp-system",
-            ),
-            (
-                json!({"group": "apis.kcp.io", "resource": "apiexports", "subresource": "content", "verb": "*", "name": "e"}),
-                "* apiexports/content of apis.kcp.io (e)",
-            ),
-        ] {
-            assert_eq!(words_of(&attributes), expected);
-        }
     }
 }

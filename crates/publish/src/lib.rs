@@ -29,6 +29,8 @@ pub mod naming;
 pub mod path;
 mod publishing;
 mod related;
+mod rights;
+mod rivals;
 mod route;
 mod run;
 pub mod schema;
@@ -42,6 +44,7 @@ mod turn;
 
 pub use agent::Parts;
 pub use check::check;
+pub use route::check_rules;
 pub use run::{Settings, run};
 pub use servers::HostOverride;
 pub use start::Reference;

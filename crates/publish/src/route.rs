@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use kube_lite::ResourceType;
 
-use crate::kinds::PublishedResource;
+use crate::kinds::{Naming, PublishedResource};
 use crate::mutation::Rules;
 use crate::naming::Namer;
 
@@ -37,6 +37,8 @@ pub(crate) struct Route {
     related: BTreeMap<String, Rules>,
     /// What copies are called.
     pub(crate) namer: Namer,
+    /// Something is wrong with the PublishedResource: its objects fail, but for those that are being deleted.
+    pub(crate) is_broken: bool,
 }
 
 /// What is read once of a PublishedResource.
@@ -52,6 +54,19 @@ impl Route {
             rules,
             related,
             namer,
+            is_broken: false,
+        })
+    }
+
+    /// That of a PublishedResource with which something is wrong. No copy gets a name by it.
+    pub(crate) fn broken(resource: Rc<PublishedResource>, served: Served, why: &str) -> Result<Self, String> {
+        Ok(Self {
+            resource,
+            served,
+            rules: Rules::broken(why),
+            related: BTreeMap::new(),
+            namer: Namer::new(&Naming::default()).map_err(|error| error.to_string())?,
+            is_broken: true,
         })
     }
 
@@ -86,4 +101,9 @@ pub(crate) fn rules(resource: &PublishedResource) -> Result<Read, String> {
     }
     let namer = Namer::new(&resource.naming).map_err(|error| error.to_string())?;
     Ok((of(&resource.mutation, "spec.mutation")?, related, namer))
+}
+
+/// What is wrong with the mutations, those of related objects included, and the names of a PublishedResource.
+pub fn check_rules(resource: &PublishedResource) -> Result<(), String> {
+    rules(resource).map(drop)
 }

@@ -7,6 +7,7 @@ use http::Uri;
 use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType};
 use serde_json::Value;
 
+use crate::agent::is_absent;
 use crate::kcp::{self, EndpointSlice, parsed};
 use crate::servers::Kcp;
 
@@ -20,6 +21,12 @@ pub enum Reference {
 }
 
 impl Reference {
+    /// The name of the slice, which an export shares with the one that kcp makes of it.
+    pub(crate) fn slice(&self) -> &str {
+        let (Self::Slice(name) | Self::Export(name)) = self;
+        name
+    }
+
     fn flag(&self) -> &'static str {
         match self {
             Self::Slice(_) => "--apiexportendpointslice-ref",
@@ -33,7 +40,7 @@ impl Reference {
 pub(crate) struct Found {
     /// The workspace of the slice.
     pub(crate) slices: String,
-    /// The slice; absent on servers that have none.
+    /// The slice; none on servers that have none, or do not show it.
     pub(crate) slice: Option<Rc<str>>,
     /// The workspace of the export.
     pub(crate) workspace: String,
@@ -109,10 +116,12 @@ pub(crate) async fn find(kcp: &Kcp, workspace: String, reference: &Reference) ->
             (Some(name.as_str().into()), path, export.name)
         }
         Reference::Export(name) => {
-            let slice = at
-                .get(&kcp::slices(), &ObjectName::new("", name), Content::Metadata)
-                .await;
-            let slice = slice.is_ok().then(|| name.as_str().into());
+            let slice: Result<Value, StartError> = read(&at, &kcp::slices(), name, reference).await;
+            let slice = match slice {
+                Ok(_) => Some(name.as_str().into()),
+                Err(StartError::Unread { error, .. }) if is_absent(&error) => None,
+                Err(other) => return Err(other),
+            };
             (slice, workspace.clone(), name.clone())
         }
     };

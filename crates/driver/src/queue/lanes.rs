@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::sides::Sides;
-use super::{Class, QueueKey};
+use super::{Class, NOT_NOW, QueueKey};
 use crate::few::Few;
 
 /// Which lane it is.
@@ -50,8 +50,8 @@ impl<K: QueueKey> Lane<K> {
         }
     }
 
-    /// The first of the lowest rank. No rank is lower than 0, and all keys of a lot have the same: each lot is visited once
-    /// at most, however many keys it has.
+    /// The first of the lowest rank, none of those that may not be taken now. No rank is lower than 0, and all keys of a lot
+    /// have the same: each lot is visited once at most, however many keys it has.
     fn best(&self, rank: impl Fn(&K) -> usize) -> Option<(usize, u64)> {
         let ranked = |(&number, key): (&u64, &K)| (rank(key), number);
         let first = ranked(self.keys.first_key_value()?);
@@ -60,7 +60,7 @@ impl<K: QueueKey> Lane<K> {
         }
         let firsts = self.lots.values().filter_map(BTreeSet::first);
         let firsts = firsts.filter_map(|number| self.keys.get_key_value(number));
-        firsts.map(ranked).min()
+        firsts.map(ranked).min().filter(|(rank, _)| *rank != NOT_NOW)
     }
 }
 

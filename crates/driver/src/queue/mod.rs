@@ -100,6 +100,9 @@ pub const FIRST_SHARE: usize = 8;
 /// kind are taken for one of the other.
 pub const NEWS_PER_RETRY: u32 = 4;
 
+/// The rank of keys that are not to be taken now, as their lot has its share of the workers.
+pub const NOT_NOW: usize = usize::MAX;
+
 /// What a worker is given with a key, so that it need not read it.
 pub trait Payload {
     /// How much memory it takes, roughly.
@@ -296,7 +299,7 @@ impl<K: QueueKey> Queue<K> {
     }
 
     /// Takes the next key that is ready, up to class `last`, with its payload: of those of the first class one of the lowest
-    /// `rank`. The caller gives it back with [`Queue::done`].
+    /// `rank`, none of [`NOT_NOW`]. The caller gives it back with [`Queue::done`].
     pub fn take(&mut self, now: Instant, last: Class, rank: impl Fn(&K) -> usize) -> Option<(K, Option<K::Payload>)> {
         self.take_at(now, last, rank, |_| true)
     }

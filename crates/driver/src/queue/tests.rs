@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::back_off::{FIRST_WAIT, LONGEST_WAIT};
-use super::{Class, Done, Queue, QueueKey};
+use super::{Class, Done, NOT_NOW, Queue, QueueKey};
 
 impl QueueKey for &'static str {
     type Payload = Bytes;
@@ -352,6 +352,22 @@ impl QueueKey for OfLot {
 }
 
 // Issue 41: with room for 100,000 objects and as many as 10,000 of one type, a turn of the loop took many seconds.
+#[test]
+fn a_lot_that_has_its_share_is_passed_over_whatever_its_class() {
+    let (mut queue, now) = (Queue::default(), Instant::now());
+    for (key, class) in [
+        ("crowded", Class::First),
+        ("crowded too", Class::Normal),
+        ("a", Class::Last),
+    ] {
+        queue.add(key, class, None);
+    }
+    let rank = |key: &&str| if key.starts_with("crowded") { NOT_NOW } else { 3 };
+    assert_eq!(queue.take(now, Class::Last, rank), Some(("a", None)));
+    assert_eq!(queue.take(now, Class::Last, rank), None);
+    assert_eq!(queue.take(now, Class::Last, |_| 7), Some(("crowded", None)));
+}
+
 #[test]
 fn the_key_of_the_lowest_rank_is_found_by_a_visit_of_each_lot_however_many_keys_are_ready() {
     const LOTS: usize = 10;

@@ -6,13 +6,14 @@ use driver::queue::{Class, Done};
 
 use super::border::{Answer, Request};
 use super::namespaces;
+use super::published::Outcome;
 use super::report::{self, Subject};
 use super::{AGAIN, Agent};
-use crate::publishing::Exported;
+use crate::publishing::{self, Exported};
 use crate::route::Served;
 use crate::sides::{Key, Primary, Side};
 use crate::sync::{Cleared, Settled, Synced};
-use crate::trouble::Stop;
+use crate::trouble::{Stop, Trouble};
 
 impl Agent {
     pub(super) fn answered(&mut self, answer: Answer) {
@@ -20,6 +21,10 @@ impl Agent {
             Answer::Published(name, result) => self.is_published(&name, result),
             Answer::Exported(result) => self.is_exported(result),
             Answer::Synced(primary, synced) => self.is_synced(&primary, synced),
+            Answer::Ended(primary, synced) => {
+                self.namespaces.is_abandoned(&primary, self.now);
+                self.is_synced(&primary, synced);
+            }
             Answer::Cleared(name, result) => self.is_cleared(&name, result),
             Answer::Recorded(Ok(())) => {}
             Answer::Recorded(Err(error)) => report::is_unrecorded(&error),
@@ -28,39 +33,63 @@ impl Agent {
 
     fn is_published(&mut self, name: &Rc<str>, result: Result<Served, Stop>) {
         let key = Key::Published(Rc::clone(name));
-        let resource = self.publishing.remove(name);
+        let Some(resource) = self.publishing.remove(name) else {
+            return self.is_done(&key, Done::Finished);
+        };
         match result {
             Err(stop) => {
-                let subject = Subject::Published(Rc::clone(name));
                 let stop = self.bounded(&key, stop);
                 if let Stop::Fails(trouble) = &stop {
-                    let uid = self.published.uid(name);
-                    let record = self.report.published_fails(&subject, name, &uid, trouble, self.now);
-                    self.record_here(record);
+                    self.publishing_fails(name, trouble);
+                    // What no server has said is about the PublishedResource as it is now.
+                    if stop.is_of_rules() {
+                        let outcome = self.published.breaks(name, &resource, None, &trouble.words);
+                        self.follow_routes(&outcome);
+                    }
+                    self.published.is_tried(name, &resource);
+                    self.rivals_are();
                 }
                 self.is_done(&key, of_stop(&stop));
             }
             Ok(served) => {
                 self.patience.ends(&key);
                 self.is_done(&key, Done::Finished);
-                let Some(resource) = resource else { return };
-                let schema = Rc::clone(&served.schema);
-                let Some((is_news, [ends, begins])) = self.published.is_served(name, &resource, served) else {
+                let writes = self.settings.parts.schemas;
+                let Some(outcome) = self.published.is_served(name, &resource, served, writes) else {
                     return self.queue.add(key, Class::First, None);
                 };
-                self.report.is_published(name, self.now);
-                if is_news {
+                if let Some(words) = &outcome.wrong {
+                    if let Stop::Fails(trouble) = publishing::wrong_rules(words.clone()) {
+                        self.publishing_fails(name, &trouble);
+                    }
+                } else {
+                    self.report.is_published(name, self.now);
+                }
+                let schema = self.published.get(name).and_then(|it| it.schema_name.clone());
+                if let Some(schema) = schema.filter(|_| outcome.is_news) {
                     report::is_published(name, &schema);
                 }
-                if let Some(ends) = ends {
-                    self.end_route(ends);
-                }
-                if let Some(begins) = begins {
-                    self.begin_route(begins);
-                }
+                // An older one may have been edited to what a younger one has: that ends first.
+                self.rivals_are();
+                self.follow_routes(&outcome);
                 // It may need other claims, though it has the same schema.
                 self.export_is_due();
             }
+        }
+    }
+
+    fn publishing_fails(&mut self, name: &Rc<str>, trouble: &Trouble) {
+        let (subject, uid) = (Subject::Published(Rc::clone(name)), self.published.uid(name));
+        let record = self.report.published_fails(&subject, name, &uid, trouble, self.now);
+        self.record_here(record);
+    }
+
+    fn follow_routes(&mut self, outcome: &Outcome) {
+        if let Some(ends) = outcome.ends {
+            self.end_route(ends);
+        }
+        if let Some(begins) = outcome.begins {
+            self.begin_route(begins);
         }
     }
 
@@ -88,11 +117,7 @@ impl Agent {
 
     fn is_synced(&mut self, primary: &Primary, synced: Synced) {
         let shard = primary.shard();
-        self.namespaces.is_placed(primary);
-        for route in self.running.ends(primary.route) {
-            self.begin_route(route);
-        }
-        self.objects.is_tried(primary);
+        self.pass_ends(primary);
         // One that is gone by now has nothing.
         if let Some(found) = synced.uses.filter(|_| self.objects.has(primary)) {
             self.uses.are(primary, found);

@@ -78,6 +78,8 @@ pub(crate) enum Request {
     Clear(Rc<str>, Rc<str>),
     /// Write an Event.
     Record(Side, Record),
+    /// Forget what is known of a workspace. There is no answer.
+    Forget(Box<str>),
 }
 
 /// What came of it.
@@ -88,6 +90,8 @@ pub(crate) enum Answer {
     Exported(Result<Exported, Stop>),
     /// How far an object has come.
     Synced(Primary, Synced),
+    /// The same of one that has taken too long: what it has asked for last may still be done.
+    Ended(Primary, Synced),
     /// What has become of a namespace.
     Cleared(Rc<str>, Result<Cleared, Stop>),
     /// Whether an Event is written.

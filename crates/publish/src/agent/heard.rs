@@ -3,21 +3,22 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use driver::queue::Class;
+use driver::queue::{Class, Done};
 use driver::source::{Reading, SourceEvent, Style};
 use kube_lite::meta::Meta;
 use kube_lite::{ObjectName, ResourceType, Workspaces};
 
 use super::Agent;
-use super::border::Feed;
-use super::objects::Seen;
+use super::border::{Feed, Request};
+use super::known::Seen;
 use super::published::{Change, Misfit};
 use super::report::{self, Subject};
 use super::shards::Bound;
 use super::watched::{self, LeadsTo, Meant, Rule};
-use crate::kcp::{self, EndpointSlice, Export, parsed};
+use crate::kcp::{self, Export, parsed};
 use crate::keys;
 use crate::kinds::Origin;
+use crate::rivals::{self, May};
 use crate::sides::{Key, Place, Primary, Side};
 use crate::turn::{AtHand, Copied};
 
@@ -26,6 +27,7 @@ impl Agent {
         if let SourceEvent::Down(_) | SourceEvent::Up = event {
             let (name, place) = (self.named(feed), self.place_of(driver::Feed::side(feed)));
             match &event {
+                SourceEvent::Down(error) if feed == Feed::Slice && self.endpoints.is_no_slice(error) => {}
                 SourceEvent::Down(error) => self.report.is_unreadable(feed, &name, error, &place, self.now),
                 _ => self.report.is_readable(feed, &name, &place, self.now),
             }
@@ -52,6 +54,10 @@ impl Agent {
                 for change in self.published.is_complete() {
                     self.follow(change);
                 }
+                for name in self.published.names().collect::<Vec<_>>() {
+                    self.queue.hurry(&Key::Published(name));
+                }
+                self.rivals_are();
                 return self.export_is_due();
             }
             SourceEvent::Up | SourceEvent::Down(_) => return,
@@ -59,6 +65,29 @@ impl Agent {
         match change {
             Ok(change) => self.follow(change),
             Err(misfit) => self.is_misfit(&misfit),
+        }
+        self.rivals_are();
+    }
+
+    /// Which PublishedResources want the same may have changed: the younger one of two ends, or may begin.
+    pub(super) fn rivals_are(&mut self) {
+        for (name, may, was_refused) in self.published.allowed() {
+            match may {
+                May::NotBeside(by) if !was_refused => {
+                    if let Some(route) = self.published.is_refused(&name) {
+                        self.end_route(route);
+                    }
+                    let (subject, uid) = (Subject::Published(Rc::clone(&name)), self.published.uid(&name));
+                    let trouble = rivals::trouble(&by);
+                    let record = self.report.published_fails(&subject, &name, &uid, &trouble, self.now);
+                    self.record_here(record);
+                }
+                May::Publish if was_refused => {
+                    self.published.is_free(&name);
+                    self.queue.add(Key::Published(name), Class::First, None);
+                }
+                May::NotBeside(_) | May::Publish | May::Wait => {}
+            }
         }
     }
 
@@ -96,37 +125,40 @@ impl Agent {
     }
 
     fn of_slice(&mut self, event: &SourceEvent) {
-        match event {
-            SourceEvent::Object(object) => {
-                if let Ok(slice) = parsed::<EndpointSlice>(object) {
-                    let urls = slice.urls().map(Rc::from).collect();
-                    self.shards_are(&urls);
-                }
-            }
-            SourceEvent::Gone(_) => self.shards_are(&BTreeSet::new()),
-            _ => {}
-        }
+        self.endpoints.of_slice(event);
+        self.endpoints_are();
     }
 
     fn of_export(&mut self, event: &SourceEvent) {
+        self.endpoints.of_export(event);
+        self.endpoints_are();
         let SourceEvent::Object(object) = event else { return };
         let Ok(export) = parsed::<Export>(object) else { return };
-        if self.settings.slice.is_none() {
-            let urls = export.urls().map(Rc::from).collect();
-            self.shards_are(&urls);
-        }
         self.export_uid = export.metadata.uid.as_str().into();
         self.export_is_due();
+    }
+
+    fn endpoints_are(&mut self) {
+        if let Some(urls) = self.endpoints.urls() {
+            self.shards_are(&urls);
+        }
     }
 
     /// These are the virtual workspaces from now on.
     fn shards_are(&mut self, urls: &BTreeSet<Rc<str>>) {
         let [over, new] = self.shards.are(urls);
+        let has_left = !over.is_empty();
         for (number, url) in over {
             let side = Side::Shard(number);
             self.leave(|_, shard, _| shard == side);
             self.end_feeds(|feed| driver::Feed::side(feed) == side);
             self.outbox.close(side);
+            // What is under way there gets no answer.
+            for primary in self.taken.of_shard(side) {
+                self.namespaces.is_abandoned(&primary, self.now);
+                self.pass_ends(&primary);
+                self.is_done(&Key::Object(primary), Done::Finished);
+            }
             report::shard_ends(&url);
         }
         for (number, url) in new {
@@ -139,6 +171,11 @@ impl Agent {
                 self.read_at(route, number);
             }
         }
+        if has_left {
+            self.forget_workspaces();
+        }
+        // Where there is no URL, nobody has bound the export.
+        self.report.are_bound(self.shards.bound(), self.now);
     }
 
     fn of_bindings(&mut self, shard: u32, event: SourceEvent) {
@@ -163,6 +200,9 @@ impl Agent {
             self.leave(|_, shown, of| shown == side && of == number);
             report::is_unbound(workspace);
         }
+        if !bound.left.is_empty() {
+            self.forget_workspaces();
+        }
         if bound.begins {
             // What was read of a type before somebody had bound it may have been an empty page without a version, and a
             // watch of that hears nothing.
@@ -179,8 +219,29 @@ impl Agent {
 
     /// The number of a workspace.
     fn workspace(&mut self, name: &str) -> u32 {
-        let next = u32::try_from(self.workspaces.len()).unwrap_or(u32::MAX);
-        *self.workspaces.entry(name.into()).or_insert(next)
+        if let Some(number) = self.workspaces.get(name) {
+            return *number;
+        }
+        let number = self.next_workspace;
+        self.next_workspace += 1;
+        self.workspaces.insert(name.into(), number);
+        number
+    }
+
+    /// Workspaces that no shard shows any more are forgotten, once nothing of them is worked on.
+    fn forget_workspaces(&mut self) {
+        let (bound, shown) = (self.shards.workspaces(), self.objects.workspaces());
+        let taken = &self.taken;
+        let is_there =
+            |name: &str, number: u32| bound.contains(name) || shown.contains(&number) || taken.has_any_of(number);
+        let outbox = &mut self.outbox;
+        self.workspaces.retain(|name, number| {
+            let stays = is_there(name, *number);
+            if !stays {
+                outbox.request(Request::Forget(name.as_ref().into()));
+            }
+            stays
+        });
     }
 
     fn of_primaries(&mut self, route: u32, shard: Side, event: SourceEvent) {

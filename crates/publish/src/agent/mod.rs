@@ -11,7 +11,9 @@
 
 mod answered;
 mod border;
+mod endpoints;
 mod heard;
+mod known;
 mod metrics;
 mod namespaces;
 mod objects;
@@ -21,6 +23,7 @@ mod report;
 mod role;
 mod running;
 mod shards;
+mod taken;
 mod uses;
 mod watched;
 
@@ -31,7 +34,7 @@ use std::time::Duration;
 use driver::Moment;
 use driver::outbox::Outbox;
 use driver::page;
-use driver::queue::{Class, Done, Payload as _, Queue, QueueKey as _};
+use driver::queue::{Class, Done, NOT_NOW, Payload as _, Queue, QueueKey as _};
 use driver::serve::HealthQuery;
 use driver::share;
 use driver::source::{Reading, Style};
@@ -39,6 +42,8 @@ use kube_lite::{ResourceType, Standing};
 use tokio::time::Instant;
 
 pub(crate) use self::border::{Answer, Feed, Request};
+use self::endpoints::Endpoints;
+pub(crate) use self::endpoints::is_absent;
 pub(crate) use self::metrics::render_standby;
 use self::namespaces::Namespaces;
 use self::objects::Objects;
@@ -47,11 +52,13 @@ use self::published::Published;
 use self::report::{Report, Subject};
 use self::running::Running;
 use self::shards::Shards;
+use self::taken::Taken;
 use self::uses::Uses;
 use crate::kcp;
 use crate::keys;
 use crate::kinds::{Origin, PublishedResource};
 use crate::publishing::{ExportJob, PublishJob};
+use crate::rivals::May;
 use crate::sides::{Key, Primary, Side};
 use crate::sync::Job;
 use crate::turn::AtHand;
@@ -79,8 +86,10 @@ pub(crate) struct Settings {
     pub(crate) namespace: Rc<str>,
     /// Which PublishedResources are meant, as a label selector; all if there is none.
     pub(crate) selector: Option<Rc<str>>,
-    /// The endpoint slice, if the export has one.
-    pub(crate) slice: Option<Rc<str>>,
+    /// The endpoint slice.
+    pub(crate) slice: Rc<str>,
+    /// That is one of the export's name, and may not be there: then the export itself has the URLs.
+    pub(crate) may_lack_slice: bool,
     /// The export.
     pub(crate) export: Rc<str>,
     /// Which parts work.
@@ -109,6 +118,7 @@ pub(crate) struct Agent {
     random: fastrand::Rng,
     outbox: Outbox<Self>,
     published: Published,
+    endpoints: Endpoints,
     shards: Shards,
     objects: Objects,
     running: Running,
@@ -116,14 +126,13 @@ pub(crate) struct Agent {
     namespaces: Namespaces,
     patience: Patience,
     queue: Queue<Key>,
-    /// How much is done at once, in each workspace and at each shard.
-    at_once: BTreeMap<Option<u32>, usize>,
-    at_shards: BTreeMap<Side, usize>,
-    taken: usize,
+    /// What is worked on, [`AT_ONCE`] at most.
+    taken: Taken,
     /// What is published as what, as long as that is under way.
     publishing: BTreeMap<Rc<str>, Rc<PublishedResource>>,
-    /// The numbers of workspaces.
+    /// The numbers of workspaces, and the next one.
     workspaces: BTreeMap<Box<str>, u32>,
+    next_workspace: u32,
     export_uid: Rc<str>,
     contacts: Vec<(Side, Standing)>,
     report: Report,
@@ -137,6 +146,7 @@ impl Agent {
             random: fastrand::Rng::with_seed(settings.seed),
             outbox: Outbox::default(),
             published: Published::default(),
+            endpoints: Endpoints::new(settings.may_lack_slice),
             shards: Shards::default(),
             objects: Objects::default(),
             running: Running::default(),
@@ -144,11 +154,10 @@ impl Agent {
             namespaces: Namespaces::default(),
             patience: Patience::default(),
             queue: Queue::new(CAPACITY),
-            at_once: BTreeMap::new(),
-            at_shards: BTreeMap::new(),
-            taken: 0,
+            taken: Taken::default(),
             publishing: BTreeMap::new(),
             workspaces: BTreeMap::new(),
+            next_workspace: 0,
             export_uid: Rc::default(),
             contacts: moment.contacts,
             report: Report::default(),
@@ -161,11 +170,8 @@ impl Agent {
         agent.outbox.read(Feed::Definitions, definitions);
         let export = Reading::of_one(kcp::exports(), Rc::clone(&agent.settings.export), Style::Whole);
         agent.outbox.read(Feed::Export, export);
-        if let Some(slice) = agent.settings.slice.clone() {
-            agent
-                .outbox
-                .read(Feed::Slice, Reading::of_one(kcp::slices(), slice, Style::Whole));
-        }
+        let slice = Reading::of_one(kcp::slices(), Rc::clone(&agent.settings.slice), Style::Whole);
+        agent.outbox.read(Feed::Slice, slice);
         agent
     }
 
@@ -291,11 +297,7 @@ impl Agent {
 
     /// Something that was worked on is done.
     fn is_done(&mut self, key: &Key, done: Done<Side>) {
-        one_less(&mut self.at_once, &key.lot());
-        if let Key::Object(primary) = key {
-            one_less(&mut self.at_shards, &primary.shard());
-        }
-        self.taken -= 1;
+        self.taken.ends(key);
         let jitter = self.random.f64();
         self.queue.done(key, done, self.now, jitter);
         // Its rules, or its workspace, may have gone meanwhile.
@@ -304,6 +306,15 @@ impl Agent {
         {
             self.primary_is_over(primary);
         }
+    }
+
+    /// A pass over a primary has ended, with an answer or with its shard.
+    fn pass_ends(&mut self, primary: &Primary) {
+        self.namespaces.is_placed(primary);
+        for route in self.running.ends(primary.route) {
+            self.begin_route(route);
+        }
+        self.objects.is_tried(primary);
     }
 
     /// A primary is there no longer.
@@ -363,7 +374,7 @@ impl Agent {
 
     /// The next thing to do, if it is somebody's turn.
     fn next(&mut self) -> Option<(Key, Option<AtHand>)> {
-        if self.taken >= AT_ONCE {
+        if self.taken.len() >= AT_ONCE {
             return None;
         }
         let (objects, published, namespaces) = (&self.objects, &self.published, &self.namespaces);
@@ -377,20 +388,17 @@ impl Agent {
             };
             keys.into_iter().map(|key| (key, Class::Normal)).collect::<Vec<_>>()
         }) {}
-        let (at_once, at_shards) = (&self.at_once, &self.at_shards);
-        let rank = |key: &Key| at_once.get(&key.lot()).copied().unwrap_or_default();
-        let (shards, free) = (self.shards.numbers().map(Side::Shard), AT_ONCE - self.taken);
+        let (running, free) = (&self.taken, AT_ONCE - self.taken.len());
+        let shards = self.shards.numbers().map(Side::Shard);
         // A shard that answers nothing keeps what is done there until it counts as down.
         let may = |side| {
-            let running = |shard: &Side| at_shards.get(shard).copied().unwrap_or_default();
-            !matches!(side, Side::Shard(_)) || share::may_begin(&side, shards.clone(), AT_ONCE, free, running)
+            let at = |shard: &Side| running.at(*shard);
+            !matches!(side, Side::Shard(_)) || share::may_begin(&side, shards.clone(), AT_ONCE, free, at)
         };
+        // As much as it has stays free for others: of many, each gets its part, and one alone gets half.
+        let rank = |key: &Key| Some(running.beside(key)).filter(|had| *had < free).unwrap_or(NOT_NOW);
         let taken = self.queue.take_at(self.now, Class::Last, rank, may)?;
-        *self.at_once.entry(taken.0.lot()).or_default() += 1;
-        if let Key::Object(primary) = &taken.0 {
-            *self.at_shards.entry(primary.shard()).or_default() += 1;
-        }
-        self.taken += 1;
+        self.taken.begins(&taken.0);
         Some(taken)
     }
 
@@ -398,10 +406,14 @@ impl Agent {
     fn begin(&mut self, key: &Key, at_hand: Option<AtHand>) {
         match key {
             Key::Published(name) => {
+                if !self.published.are_read() || self.published.may(name) == May::Wait {
+                    return self.is_done(key, Done::NotYet(LATER));
+                }
                 let parts = self.settings.parts;
                 // What another agent has published can be synced.
                 let may = |it: &Rc<PublishedResource>| parts.schemas || parts.sync && it.schema_name.is_some();
-                let Some(resource) = self.published.get(name).filter(may) else {
+                let is_free = self.published.may(name) == May::Publish;
+                let Some(resource) = self.published.get(name).filter(|it| is_free && may(it)) else {
                     return self.is_done(key, Done::Finished);
                 };
                 self.publishing.insert(Rc::clone(name), Rc::clone(&resource));
@@ -416,7 +428,7 @@ impl Agent {
                 let job = ExportJob {
                     name: Rc::clone(&self.settings.export),
                     agent: Rc::clone(&self.settings.agent),
-                    published: self.published.all().map(|(resource, _)| Rc::clone(resource)).collect(),
+                    published: self.published.free(),
                 };
                 self.outbox.request(Request::Export(job));
             }
@@ -455,7 +467,7 @@ impl Agent {
                 self.namespaces.is_used(name);
                 self.is_done(key, Done::Finished);
             }
-            Key::Namespace(name) if self.namespaces.begin_clearing() => {
+            Key::Namespace(name) if self.namespaces.begin_clearing(self.now) => {
                 let agent = Rc::clone(&self.settings.agent);
                 self.outbox.request(Request::Clear(Rc::clone(name), agent));
             }

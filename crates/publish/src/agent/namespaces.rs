@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use kube_lite::logging::log_line;
+use tokio::time::Instant;
 
 use crate::sides::Primary;
 use crate::sync::Cleared;
@@ -17,6 +18,9 @@ use crate::sync::Cleared;
 const FIRST: Duration = Duration::from_secs(10);
 /// How often it is asked: what belongs to copies is gone by then, or stays.
 const TRIES: u8 = 6;
+
+/// For so long something may still be created that nobody waits for any more: a server lets no request last longer.
+const IN_FLIGHT: Duration = Duration::from_secs(90);
 
 /// See the module's doc.
 #[derive(Debug, Default)]
@@ -27,6 +31,8 @@ pub(super) struct Namespaces {
     is_clearing: bool,
     /// What is worked on that has no copy as far as is known: one may be created.
     placing: BTreeSet<Primary>,
+    /// Until then, something may be created whose turn has ended without an answer.
+    abandoned: Option<Instant>,
     /// The service cluster does not allow it.
     is_forbidden: bool,
 }
@@ -47,8 +53,9 @@ impl Namespaces {
     }
 
     /// True if one may be asked now.
-    pub(super) fn begin_clearing(&mut self) -> bool {
-        let may = !self.is_clearing && self.placing.is_empty();
+    pub(super) fn begin_clearing(&mut self, now: Instant) -> bool {
+        let is_quiet = self.placing.is_empty() && self.abandoned.is_none_or(|until| until <= now);
+        let may = !self.is_clearing && is_quiet;
         self.is_clearing |= may;
         may
     }
@@ -59,6 +66,13 @@ impl Namespaces {
             self.placing.insert(primary.clone());
         }
         !self.is_clearing
+    }
+
+    /// Its turn has ended without an answer: the server may still create what it was asked for.
+    pub(super) fn is_abandoned(&mut self, primary: &Primary, now: Instant) {
+        if self.placing.remove(primary) {
+            self.abandoned = Some(now + IN_FLIGHT);
+        }
     }
 
     /// Its turn is over.
@@ -147,21 +161,38 @@ mod tests {
 
     #[test]
     fn nothing_is_created_while_a_namespace_is_asked_nor_the_other_way_round() {
-        let mut namespaces = Namespaces::default();
+        let (mut namespaces, now) = (Namespaces::default(), Instant::now());
         let (web, api) = (primary("web"), primary("api"));
         assert!(namespaces.is_left(&"c1".into()));
         assert!(namespaces.begin_placing(&web));
         assert!(namespaces.begin_placing(&api));
-        assert!(!namespaces.begin_clearing());
+        assert!(!namespaces.begin_clearing(now));
         namespaces.is_placed(&web);
-        assert!(!namespaces.begin_clearing());
+        assert!(!namespaces.begin_clearing(now));
         namespaces.is_placed(&api);
-        assert!(namespaces.begin_clearing());
-        assert!(!namespaces.begin_clearing());
+        assert!(namespaces.begin_clearing(now));
+        assert!(!namespaces.begin_clearing(now));
         assert!(!namespaces.begin_placing(&web));
         namespaces.is_not_cleared();
         assert!(namespaces.begin_placing(&web));
         assert_eq!(namespaces.names().count(), 1);
+    }
+
+    // Found by a history of faults: a namespace was deleted while the server still created a copy in it, for a pass that had
+    // ended with its shard.
+    #[test]
+    fn nothing_is_asked_as_long_as_a_pass_without_an_answer_may_still_create_something() {
+        let (mut namespaces, now) = (Namespaces::default(), Instant::now());
+        namespaces.is_left(&"c1".into());
+        assert!(namespaces.begin_placing(&primary("web")));
+        namespaces.is_abandoned(&primary("web"), now);
+        namespaces.is_placed(&primary("web"));
+        assert!(!namespaces.begin_clearing(now) && !namespaces.begin_clearing(now + IN_FLIGHT / 2));
+        // Others are worked on meanwhile.
+        assert!(namespaces.begin_placing(&primary("api")));
+        namespaces.is_placed(&primary("api"));
+        namespaces.is_abandoned(&primary("api"), now + IN_FLIGHT);
+        assert!(namespaces.begin_clearing(now + IN_FLIGHT));
     }
 
     #[test]

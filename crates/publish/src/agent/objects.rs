@@ -7,88 +7,10 @@ use std::time::Duration;
 use kube_lite::ObjectName;
 use tokio::time::Instant;
 
+use super::known::{Copies, End, Known, Seen, Shown, Versions};
 use super::watched::{Meant, Rule, is_meant};
 use crate::sides::{Group, Key, Primary, Side};
 use crate::turn::{Copied, OwnUses, Turn};
-
-/// What is known of an object in a workspace.
-#[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
-struct Known {
-    /// Where it is shown, if it is there.
-    primary: Option<Shown>,
-    /// Its copy, if there is one.
-    copy: Option<Copied>,
-    /// How many say that they are its copy.
-    copies: Copies,
-    /// By which rules it is meant, by the labels of the copy, once that was heard of.
-    meant: Option<Meant>,
-    /// It is its turn.
-    is_taken: bool,
-    /// The list of copies that is being read has named that.
-    is_copy_listed: bool,
-    /// Its copy was said to be gone since its turn began: the pass that is under way may end with one that lost its marks.
-    is_copy_lost: bool,
-    /// It is not in sync, as far as is known.
-    is_due: bool,
-    /// It is to have a turn though neither it nor its copy has changed.
-    is_forced: bool,
-    /// What was wanted when it was last in sync, in a few bits.
-    state: Option<u64>,
-    /// The versions of both when they were in sync.
-    settled: Option<Versions>,
-    /// What belongs to it may come until then, and nobody says so.
-    again: Option<Instant>,
-}
-
-/// How many objects say that they are the copy of a primary.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Copies {
-    /// One at most, as far as was heard.
-    #[default]
-    One,
-    /// Another one was heard of too.
-    Several,
-    /// The same, and since then a pass has begun, which finds out which one it is.
-    Looked,
-}
-
-/// How far a primary is from its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Far,
-    /// Somebody has deleted it.
-    Near,
-    /// It is there no longer, though its copy is, or may be.
-    Lost,
-}
-
-/// Where a primary is shown.
-#[derive(Debug)]
-struct Shown {
-    shard: Side,
-    workspace: u32,
-    /// Its version, as it was heard of.
-    version: u64,
-    /// By which rules it is meant, by its own labels.
-    meant: Meant,
-    end: End,
-    /// It had its turn.
-    is_tried: bool,
-    /// The list that is being read has named it.
-    is_listed: bool,
-}
-
-/// What is read of a primary when it is heard of.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Seen {
-    /// Its version.
-    pub(super) version: u64,
-    /// By which rules it is meant.
-    pub(super) meant: Meant,
-    /// Somebody has deleted it.
-    pub(super) is_ending: bool,
-}
 
 /// See the module's doc.
 #[derive(Default)]
@@ -110,6 +32,12 @@ impl Objects {
     pub(super) fn pending(&self) -> usize {
         let all = self.all.values();
         all.filter(|known| known.primary.is_some() && known.is_due).count()
+    }
+
+    /// The workspaces that primaries are in.
+    pub(super) fn workspaces(&self) -> BTreeSet<u32> {
+        let shown = self.all.values().filter_map(|known| known.primary.as_ref());
+        shown.map(|shown| shown.workspace).collect()
     }
 
     /// A primary is there. It is due.
@@ -193,7 +121,7 @@ impl Objects {
     pub(super) fn is_complete(&mut self, route: u32, shard: Side) -> Vec<Primary> {
         let all = self.shown(route);
         let unlisted = all.filter(|(_, shown)| shown.shard == shard && !shown.is_listed);
-        unlisted.map(|(name, shown)| primary(route, name, shown)).collect()
+        unlisted.map(|(name, shown)| shown.primary(route, name)).collect()
     }
 
     fn shown(&mut self, route: u32) -> impl Iterator<Item = (&ObjectName, &mut Shown)> {
@@ -205,7 +133,7 @@ impl Objects {
     pub(super) fn primaries(&self, which: impl Fn(u32, Side, u32) -> bool) -> Vec<Primary> {
         let all = self.all.iter().filter_map(|((route, name), known)| {
             let shown = known.primary.as_ref()?;
-            which(*route, shown.shard, shown.workspace).then(|| primary(*route, name, shown))
+            which(*route, shown.shard, shown.workspace).then(|| shown.primary(*route, name))
         });
         all.collect()
     }
@@ -213,7 +141,7 @@ impl Objects {
     /// The primary with this name, if it is there.
     pub(super) fn primary(&self, route: u32, name: &ObjectName) -> Option<Primary> {
         let shown = self.all.get(&(route, name.clone()))?.primary.as_ref()?;
-        Some(primary(route, name, shown))
+        Some(shown.primary(route, name))
     }
 
     /// All primaries that a rule by selector means: by their own labels those of a workspace, or by the labels of copies,
@@ -238,7 +166,7 @@ impl Objects {
                 Some(meant) => at.is_some() && is_meant(meant, rule),
                 None => at.is_some() || known.is_being_placed(),
             };
-            (is_here && is_it).then(|| primary(route, name, shown))
+            (is_here && is_it).then(|| shown.primary(route, name))
         });
         all.collect()
     }
@@ -247,7 +175,7 @@ impl Objects {
     pub(super) fn being_placed(&self, route: u32) -> Vec<Primary> {
         let all = self.all.iter().filter_map(|((other, name), known)| {
             let shown = known.primary.as_ref().filter(|_| *other == route)?;
-            known.is_being_placed().then(|| primary(route, name, shown))
+            known.is_being_placed().then(|| shown.primary(route, name))
         });
         all.collect()
     }
@@ -365,9 +293,10 @@ impl Objects {
 
     /// It had its turn.
     pub(super) fn is_tried(&mut self, primary: &Primary) {
-        let Some(known) = self.known(primary) else { return };
-        known.is_taken = false;
-        let shown = known.primary.as_mut();
+        if let Some(known) = self.all.get_mut(&(primary.route, primary.name.clone())) {
+            known.is_taken = false;
+        }
+        let shown = self.known(primary).and_then(|known| known.primary.as_mut());
         let is_first = shown.is_some_and(|shown| !std::mem::replace(&mut shown.is_tried, true));
         if is_first {
             self.one_less_untried(primary.workspace);
@@ -403,7 +332,8 @@ impl Objects {
     }
 
     fn shown_as(&self, primary: &Primary) -> Option<&Shown> {
-        self.all.get(&(primary.route, primary.name.clone()))?.primary.as_ref()
+        let shown = self.all.get(&(primary.route, primary.name.clone()))?.primary.as_ref();
+        shown.filter(|shown| shown.is(primary))
     }
 
     /// What belongs to a primary may come until then, and nobody says so.
@@ -452,9 +382,11 @@ impl Objects {
         present.version > settled.copy
     }
 
+    /// What is known of a primary, unless it is shown elsewhere by now.
     fn known(&mut self, primary: &Primary) -> Option<&mut Known> {
         let known = self.all.get_mut(&(primary.route, primary.name.clone()))?;
-        known.primary.is_some().then_some(known)
+        let shown = known.primary.as_ref()?;
+        shown.is(primary).then_some(known)
     }
 
     /// Those of a group that are due, from a key on.
@@ -464,48 +396,9 @@ impl Objects {
         };
         let all = self.all.iter().filter_map(|((other, name), known)| {
             let shown = known.primary.as_ref().filter(|_| known.is_due && *other == route)?;
-            (shown.workspace == workspace).then(|| Key::Object(primary(route, name, shown)))
+            (shown.workspace == workspace).then(|| Key::Object(shown.primary(route, name)))
         });
         all.filter(|key| from.is_none_or(|from| key >= from)).collect()
-    }
-}
-
-/// The versions of both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Versions {
-    primary: u64,
-    copy: u64,
-}
-
-impl Known {
-    /// Both are as they were left.
-    fn is_in_sync(&self) -> bool {
-        let (Some(shown), Some(copy), Some(settled)) = (&self.primary, &self.copy, self.settled) else {
-            return false;
-        };
-        // A version that is no number says nothing.
-        let is_known = settled.primary != 0 && settled.copy != 0;
-        is_known && settled.primary == shown.version && settled.copy == copy.version
-    }
-
-    /// Its copy may just be created.
-    fn is_being_placed(&self) -> bool {
-        self.is_taken && self.copy.is_none()
-    }
-
-    fn turns_due(&mut self, route: u32, name: &ObjectName) -> Option<Primary> {
-        let shown = self.primary.as_ref()?;
-        self.is_due = true;
-        Some(primary(route, name, shown))
-    }
-}
-
-fn primary(route: u32, name: &ObjectName, shown: &Shown) -> Primary {
-    Primary {
-        route,
-        workspace: shown.workspace,
-        sides: [Side::Service, shown.shard],
-        name: name.clone(),
     }
 }
 

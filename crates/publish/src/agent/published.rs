@@ -6,15 +6,33 @@ use std::rc::Rc;
 use kube_lite::meta::Meta;
 
 use crate::kinds::{self, PublishedResource};
-use crate::route::{Route, Served};
+use crate::rivals::{self, Claimant, May};
+use crate::route::{Route, Served, check_rules};
 
 /// A PublishedResource.
 struct One {
     resource: Rc<PublishedResource>,
     uid: Rc<str>,
     served: Option<Served>,
+    /// It was published as it is, or that has failed.
+    is_tried: bool,
+    /// An older one has what it wants.
+    is_refused: bool,
     /// The number of its route, if it has one.
     route: Option<u32>,
+}
+
+/// What becomes of one that was published.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Outcome {
+    /// It has another schema, or other types.
+    pub(super) is_news: bool,
+    /// The route that ends.
+    pub(super) ends: Option<u32>,
+    /// The route that begins.
+    pub(super) begins: Option<u32>,
+    /// What is wrong with its rules.
+    pub(super) wrong: Option<String>,
 }
 
 /// What a change means.
@@ -40,6 +58,8 @@ pub(super) struct Misfit {
 #[derive(Default)]
 pub(super) struct Published {
     all: BTreeMap<Rc<str>, One>,
+    /// Those that cannot be understood.
+    misfits: BTreeSet<Rc<str>>,
     routes: BTreeMap<u32, Rc<Route>>,
     next_route: u32,
     unlisted: BTreeSet<Rc<str>>,
@@ -52,8 +72,9 @@ impl Published {
         self.all.keys().cloned()
     }
 
+    /// How many there are, with those that cannot be understood.
     pub(super) fn len(&self) -> usize {
-        self.all.len()
+        self.all.len() + self.misfits.len()
     }
 
     pub(super) fn are_read(&self) -> bool {
@@ -61,7 +82,7 @@ impl Published {
     }
 
     pub(super) fn begin(&mut self) {
-        self.unlisted = self.all.keys().cloned().collect();
+        self.unlisted = self.all.keys().chain(&self.misfits).cloned().collect();
     }
 
     /// One is there.
@@ -71,20 +92,17 @@ impl Published {
         };
         let (name, uid): (Rc<str>, Rc<str>) = (meta.name.as_str().into(), meta.uid.as_str().into());
         self.unlisted.remove(&name);
-        let misfit = |words: String, left| Misfit {
-            name: Rc::clone(&name),
-            uid: Rc::clone(&uid),
-            words,
-            left,
-        };
-        let value = match serde_json::from_slice(object) {
-            Ok(value) => value,
-            Err(error) => return Err(misfit(error.to_string(), self.leave(&name))),
-        };
-        let resource = match kinds::read(&value) {
+        let read = serde_json::from_slice(object).map_err(|error| error.to_string());
+        let read = read.and_then(|value| kinds::read(&value).map_err(|invalid| invalid.to_string()));
+        let resource = match read {
             Ok(resource) => Rc::new(resource),
-            Err(invalid) => return Err(misfit(invalid.to_string(), self.leave(&name))),
+            Err(words) => {
+                let left = self.leave(&name);
+                self.misfits.insert(Rc::clone(&name));
+                return Err(Misfit { name, uid, words, left });
+            }
         };
+        self.misfits.remove(&name);
         if resource.is_deleted {
             return Ok(Change::Left(Rc::clone(&name), self.leave(&name)));
         }
@@ -104,12 +122,14 @@ impl Published {
             });
         }
         if let Some(known) = self.all.get_mut(&name) {
-            (known.resource, known.uid) = (resource, uid);
+            (known.resource, known.uid, known.is_tried) = (resource, uid, false);
         } else {
             let one = One {
                 resource,
                 uid,
                 served: None,
+                is_tried: false,
+                is_refused: false,
                 route: None,
             };
             self.all.insert(Rc::clone(&name), one);
@@ -138,6 +158,7 @@ impl Published {
     }
 
     fn leave(&mut self, name: &str) -> Option<u32> {
+        self.misfits.remove(name);
         let route = self.all.remove(name)?.route?;
         self.routes.remove(&route);
         Some(route)
@@ -164,51 +185,156 @@ impl Published {
             .unwrap_or_default()
     }
 
-    /// All of them, and what has become of them.
-    pub(super) fn all(&self) -> impl Iterator<Item = (&Rc<PublishedResource>, Option<&Served>)> {
-        self.all.values().map(|known| (&known.resource, known.served.as_ref()))
+    /// Those that may be published.
+    pub(super) fn free(&self) -> Vec<Rc<PublishedResource>> {
+        let free = self.allowed().into_iter().filter(|(_, may, _)| *may == May::Publish);
+        free.filter_map(|(name, ..)| self.get(&name)).collect()
     }
 
-    /// This has become of one that was published as `resource`. Gives whether that is news, and the route that ends and the
-    /// one that begins, if they are not the same; `None` if it is another one by now, and is to be published again.
+    /// How it stands with each of them, and whether it was refused so far.
+    pub(super) fn allowed(&self) -> Vec<(Rc<str>, May, bool)> {
+        let claimants = self.all.values().map(|known| Claimant {
+            resource: &known.resource,
+            served: known.served.as_ref().filter(|_| known.is_tried),
+            is_tried: known.is_tried,
+        });
+        let found = rivals::allowed(&claimants.collect::<Vec<_>>());
+        let all = self.all.iter().zip(found);
+        all.map(|((name, known), may)| (Rc::clone(name), may, known.is_refused))
+            .collect()
+    }
+
+    /// Whether one may be published.
+    pub(super) fn may(&self, name: &str) -> May {
+        let found = self.allowed().into_iter().find(|(other, ..)| **other == *name);
+        found.map_or(May::Publish, |(_, may, _)| may)
+    }
+
+    /// An older one has what it wants. Gives its route, which ends.
+    pub(super) fn is_refused(&mut self, name: &str) -> Option<u32> {
+        let known = self.all.get_mut(name)?;
+        (known.is_refused, known.served) = (true, None);
+        let ends = known.route.take()?;
+        self.routes.remove(&ends);
+        Some(ends)
+    }
+
+    /// It may be published after all.
+    pub(super) fn is_free(&mut self, name: &str) {
+        if let Some(known) = self.all.get_mut(name) {
+            (known.is_refused, known.is_tried) = (false, false);
+        }
+    }
+
+    /// This has become of one that was published as `resource`; `writes` says that the agent has made the schema, and not
+    /// another one. `None` if it is another one by now, and is to be published again.
     pub(super) fn is_served(
         &mut self,
         name: &str,
         resource: &PublishedResource,
         served: Served,
-    ) -> Option<(bool, [Option<u32>; 2])> {
+        writes: bool,
+    ) -> Option<Outcome> {
         let known = self.all.get_mut(name)?;
         if !is_same(&known.resource, resource) {
             return None;
         }
-        let before = known.route.and_then(|number| self.routes.get(&number));
-        let is_synced = known.resource.is_synced;
-        let stays = before.is_some_and(|route| route.served == served && is_same(&route.resource, &known.resource));
+        if let Err(words) = check_rules(&known.resource) {
+            return Some(self.breaks(name, resource, Some(served), &words));
+        }
+        // Which schema another one has made, only the status says.
+        let served = match known.resource.schema_name.as_deref().filter(|_| !writes) {
+            Some(schema) => Served {
+                schema: schema.into(),
+                ..served
+            },
+            None => served,
+        };
         known.resource = Rc::new(PublishedResource {
             schema_name: Some(served.schema.to_string()),
             ..(*known.resource).clone()
         });
         let is_news = known.served.as_ref() != Some(&served);
-        known.served = Some(served.clone());
-        if is_synced && stays {
-            return Some((is_news, [None, None]));
+        (known.served, known.is_tried) = (Some(served.clone()), true);
+        let may_sync = known.resource.is_synced && !matches!(self.may(name), May::NotBeside(_));
+        let known = self.all.get_mut(name)?;
+        let before = known.route.and_then(|number| self.routes.get(&number));
+        let stays = before.is_some_and(|route| {
+            route.served == served && is_same(&route.resource, &known.resource) && !route.is_broken
+        });
+        let mut outcome = Outcome {
+            is_news,
+            ..Outcome::default()
+        };
+        if may_sync && stays {
+            return Some(outcome);
         }
+        // They were read just now.
+        let route = Route::new(Rc::clone(&known.resource), served).ok().filter(|_| may_sync);
+        (outcome.ends, outcome.begins) = self.replace_route(name, route);
+        Some(outcome)
+    }
+
+    /// One that was published as `resource` cannot be published for these reasons. If it was edited, or there is no route
+    /// yet, its objects fail from now on, but for those that are being deleted: their copies go by what is known of the
+    /// types.
+    pub(super) fn breaks(
+        &mut self,
+        name: &str,
+        resource: &PublishedResource,
+        served: Option<Served>,
+        words: &str,
+    ) -> Outcome {
+        let mut outcome = Outcome {
+            wrong: Some(words.to_owned()),
+            ..Outcome::default()
+        };
+        let Some(known) = self
+            .all
+            .get_mut(name)
+            .filter(|known| is_same(&known.resource, resource))
+        else {
+            return outcome;
+        };
+        known.is_tried = true;
+        let before = known.route.and_then(|number| self.routes.get(&number));
+        if before.is_some_and(|route| is_same(&route.resource, &known.resource)) {
+            return outcome;
+        }
+        // Without a schema there is no object.
+        let is_shown = known.resource.schema_name.is_some() && known.resource.is_synced && !known.is_refused;
+        let served = known.served.clone().or(served).filter(|_| is_shown);
+        let route = served.and_then(|served| Route::broken(Rc::clone(&known.resource), served, words).ok());
+        (outcome.ends, outcome.begins) = self.replace_route(name, route);
+        outcome
+    }
+
+    /// One that was to be published as `resource` could not be.
+    pub(super) fn is_tried(&mut self, name: &str, resource: &PublishedResource) {
+        let known = self
+            .all
+            .get_mut(name)
+            .filter(|known| is_same(&known.resource, resource));
+        if let Some(known) = known {
+            known.is_tried = true;
+        }
+    }
+
+    /// Gives the numbers of the route that ends, and of this one, which begins.
+    fn replace_route(&mut self, name: &str, route: Option<Route>) -> (Option<u32>, Option<u32>) {
+        let Some(known) = self.all.get_mut(name) else {
+            return (None, None);
+        };
         let ends = known.route.take();
         if let Some(ends) = ends {
             self.routes.remove(&ends);
         }
-        if !is_synced {
-            return Some((is_news, [ends, None]));
+        if let Some(route) = route {
+            known.route = Some(self.next_route);
+            self.routes.insert(self.next_route, Rc::new(route));
+            self.next_route += 1;
         }
-        let number = self.next_route;
-        self.next_route += 1;
-        // They were read when the schema was made.
-        let Ok(route) = Route::new(Rc::clone(&known.resource), served) else {
-            return Some((is_news, [ends, None]));
-        };
-        self.routes.insert(number, Rc::new(route));
-        known.route = Some(number);
-        Some((is_news, [ends, Some(number)]))
+        (ends, known.route)
     }
 
     pub(super) fn route(&self, number: u32) -> Option<&Rc<Route>> {
@@ -230,88 +356,5 @@ fn is_same(one: &PublishedResource, other: &PublishedResource) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use kube_lite::ResourceType;
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn object(uid: &str, spec: &Value) -> Vec<u8> {
-        let mut spec = spec.clone();
-        spec["resource"] = json!({"apiGroup": "demo.example.org", "kind": "Shop"});
-        json!({"metadata": {"name": "shops", "uid": uid}, "spec": spec})
-            .to_string()
-            .into_bytes()
-    }
-
-    fn served(schema: &str) -> Served {
-        let shops = ResourceType::new(["demo.example.org", "v1", "shops", "Shop"], true);
-        Served {
-            schema: schema.into(),
-            remote: shops.clone(),
-            local: shops,
-            other_versions: Rc::default(),
-            has_status: [true, true],
-        }
-    }
-
-    #[test]
-    fn an_edit_ends_one_route_and_begins_another() {
-        let mut published = Published::default();
-        let publish = Change::Publish("shops".into());
-        assert_eq!(published.is_there(&object("1", &json!({}))).ok(), Some(publish));
-        let first = published.get("shops").unwrap();
-        assert_eq!(
-            published.is_served("shops", &first, served("a")),
-            Some((true, [None, Some(0)]))
-        );
-        // The same once more, as after a restart of a watch.
-        assert_eq!(
-            published.is_served("shops", &first, served("a")),
-            Some((false, [None, None]))
-        );
-        let edited = object("1", &json!({"naming": {"name": "x"}}));
-        assert!(matches!(published.is_there(&edited), Ok(Change::Publish(_))));
-        // The answer is about what it was before.
-        assert_eq!(published.is_served("shops", &first, served("a")), None);
-        let second = published.get("shops").unwrap();
-        assert_eq!(
-            published.is_served("shops", &second, served("a")),
-            Some((false, [Some(0), Some(1)]))
-        );
-        assert_eq!(published.routes().map(|(number, _)| number).collect::<Vec<_>>(), [1]);
-        let off = object("1", &json!({"synchronization": {"enabled": false}}));
-        assert!(matches!(published.is_there(&off), Ok(Change::Publish(_))));
-        let third = published.get("shops").unwrap();
-        assert_eq!(
-            published.is_served("shops", &third, served("a")),
-            Some((false, [Some(1), None]))
-        );
-    }
-
-    #[test]
-    fn one_that_is_gone_or_wrong_leaves_with_its_route() {
-        let mut published = Published::default();
-        let begin = |published: &mut Published| {
-            assert!(published.is_there(&object("1", &json!({}))).is_ok());
-            let resource = published.get("shops").unwrap();
-            published.is_served("shops", &resource, served("a")).unwrap().1[1]
-        };
-        let route = begin(&mut published);
-        assert_eq!(
-            published.is_gone(&object("1", &json!({}))),
-            Change::Left("shops".into(), route)
-        );
-        let route = begin(&mut published);
-        let misfit = published
-            .is_there(&object("1", &json!({"projection": {"scope": "Any"}})))
-            .err()
-            .unwrap();
-        assert_eq!(misfit.left, route);
-        assert!(misfit.words.contains("spec.projection.scope"), "{}", misfit.words);
-        let route = begin(&mut published);
-        published.begin();
-        assert_eq!(published.is_complete(), [Change::Left("shops".into(), route)]);
-        assert!(published.are_read());
-    }
-}
+#[path = "published_tests.rs"]
+mod tests;

@@ -77,6 +77,12 @@ impl Report {
         self.failures.count()
     }
 
+    /// Whether anybody has bound the export, if that is known.
+    #[cfg(test)]
+    pub(super) fn is_bound(&self) -> Option<bool> {
+        self.is_bound
+    }
+
     pub(super) fn passes(&self) -> u64 {
         self.passes
     }

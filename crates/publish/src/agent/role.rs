@@ -60,7 +60,7 @@ impl Role for Agent {
     }
 
     fn next_due(&mut self) -> Option<Instant> {
-        let queue = self.queue.next_due().filter(|_| self.taken < AT_ONCE);
+        let queue = self.queue.next_due().filter(|_| self.taken.len() < AT_ONCE);
         queue.into_iter().chain(self.report.due()).min()
     }
 

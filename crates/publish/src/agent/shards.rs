@@ -74,6 +74,12 @@ impl Shards {
         is_known.then_some(workspaces.len())
     }
 
+    /// The workspaces that have a binding.
+    pub(super) fn workspaces(&self) -> BTreeSet<Rc<str>> {
+        let bindings = self.by_url.values().flat_map(|shard| shard.bindings.keys());
+        bindings.map(|(workspace, _)| Rc::clone(workspace)).collect()
+    }
+
     fn shard(&mut self, number: u32) -> Option<&mut Shard> {
         self.by_url.values_mut().find(|shard| shard.number == number)
     }

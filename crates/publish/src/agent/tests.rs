@@ -7,6 +7,7 @@ use kube_lite::Error;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::publishing::Exported;
 use crate::route::Served;
 use crate::sync::{Settled, Synced};
 use crate::trouble::Stop;
@@ -27,14 +28,15 @@ const VERSIONS: Versions = Versions {
 };
 
 impl Bench {
-    /// One that publishes a type, with a related Secret of the service cluster, and knows these shards.
-    fn publishing(shards: &[&str]) -> Self {
+    /// One that has just started, by a slice or by the export alone.
+    fn with(slice: Option<&str>) -> Self {
         let now = Instant::now();
         let settings = Settings {
             agent: "agent".into(),
             namespace: "kcp-system".into(),
             selector: None,
-            slice: Some("slice".into()),
+            slice: slice.unwrap_or("export").into(),
+            may_lack_slice: slice.is_none(),
             export: "export".into(),
             parts: Parts {
                 schemas: true,
@@ -55,6 +57,12 @@ impl Bench {
             requests: Vec::new(),
         };
         bench.act();
+        bench
+    }
+
+    /// One that publishes a type, with a related Secret of the service cluster, and knows these shards.
+    fn publishing(shards: &[&str]) -> Self {
+        let mut bench = Self::with(Some("slice"));
         let related = json!({
             "identifier": "a", "origin": "service", "version": "v1", "resource": "secrets",
             "object": {"reference": {"path": "spec.secret"}}, "watch": {"bySelector": {}},
@@ -65,16 +73,29 @@ impl Bench {
             &[json!({"metadata": {"name": "shops", "uid": "1", "generation": 1}, "spec": spec})],
         );
         bench.shards(shards);
-        let of = |version: &str| ResourceType::new(["demo.example.org", version, "shops", "Shop"], true);
+        bench.is_served("shops");
+        bench
+    }
+
+    /// A PublishedResource has got its schema.
+    fn is_served(&mut self, name: &str) {
+        let shops = ResourceType::new(["demo.example.org", "v1", "shops", "Shop"], true);
         let served = Served {
             schema: "v1.shops.demo.example.org".into(),
-            remote: of("v1"),
-            local: of("v1"),
+            remote: shops.clone(),
+            local: shops,
             other_versions: Rc::default(),
             has_status: [true, true],
         };
-        bench.handle(Event::Answer(Answer::Published("shops".into(), Ok(served))));
-        bench
+        self.handle(Event::Answer(Answer::Published(name.into(), Ok(served))));
+        while self
+            .requests
+            .iter()
+            .any(|request| matches!(request, Request::Export(_)))
+        {
+            self.requests.retain(|request| !matches!(request, Request::Export(_)));
+            self.handle(Event::Answer(Answer::Exported(Ok(Exported::default()))));
+        }
     }
 
     /// These are the shards now.
@@ -88,7 +109,11 @@ impl Bench {
         self.agent.advance();
         for effect in self.agent.effects() {
             match effect {
-                Effect::Close(side) => self.sources.retain(|(_, feed)| driver::Feed::side(*feed) != side),
+                Effect::Close(side) => {
+                    self.sources.retain(|(_, feed)| driver::Feed::side(*feed) != side);
+                    // As the driver does it: without an answer.
+                    self.requests.retain(|request| !request.is_at(side));
+                }
                 Effect::Read(id, feed, _) => self.sources.push((id, feed)),
                 Effect::End(id) => self.sources.retain(|(other, _)| *other != id),
                 Effect::Request(request) => self.requests.push(request),
@@ -147,8 +172,24 @@ impl Bench {
     }
 }
 
+impl Request {
+    fn is_at(&self, side: Side) -> bool {
+        match self {
+            Self::Sync(primary, _) => primary.shard() == side,
+            Self::Record(at, _) => *at == side,
+            Self::Publish(..) | Self::Export(_) | Self::Clear(..) | Self::Forget(_) => false,
+        }
+    }
+}
+
 fn bytes(object: &Value) -> Bytes {
     object.to_string().into()
+}
+
+fn binding(workspace: &str) -> Value {
+    let annotations = json!({"kcp.io/cluster": workspace});
+    json!({"metadata": {"name": "shops", "annotations": annotations},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]}})
 }
 
 fn shop(name: &str, workspace: &str) -> Value {
@@ -156,6 +197,16 @@ fn shop(name: &str, workspace: &str) -> Value {
     json!({"metadata": {
         "name": name, "namespace": "default", "uid": name, "resourceVersion": "1", "annotations": annotations,
     }})
+}
+
+/// The shop `web` of the first workspace that was heard of, at a shard.
+fn primary_at(shard: u32) -> Primary {
+    Primary {
+        route: 0,
+        workspace: 0,
+        sides: [Side::Service, Side::Shard(shard)],
+        name: kube_lite::ObjectName::in_workspace("c0", "default", "web"),
+    }
 }
 
 // Found with two real shards, one of which had stopped: objects of the other one waited until it counted as down.
@@ -215,4 +266,117 @@ fn a_shard_that_leaves_takes_its_failures_along() {
     bench.source(Feed::Bindings(2), SourceEvent::Up);
     bench.source(Feed::Bindings(0), SourceEvent::Up);
     assert_eq!(bench.agent.report.failing(), 0);
+}
+
+// Found by an audit: nothing was done any more, and `/healthz` said that all was well.
+#[test]
+fn what_is_under_way_at_a_shard_that_leaves_is_over() {
+    let mut bench = Bench::publishing(&["https://a"]);
+    let many: Vec<Value> = (0..60).map(|at| shop(&format!("s{at}"), &format!("c{at}"))).collect();
+    for round in 0..3 {
+        bench.lists(Feed::Primaries(0, round), &many);
+        assert_eq!(bench.syncing(), AT_ONCE, "round {round}");
+        assert_eq!(bench.agent.taken.len(), AT_ONCE);
+        bench.shards(&[]);
+        assert_eq!(bench.agent.taken.len(), 0);
+        assert!(bench.agent.queue.is_empty());
+        // The server may still do what it was asked for.
+        let later = bench.now + Duration::from_secs(100);
+        assert!(!bench.agent.namespaces.begin_clearing(bench.now) && bench.agent.namespaces.begin_clearing(later));
+        bench.agent.namespaces.is_not_cleared();
+        bench.shards(&["https://a"]);
+    }
+}
+
+// Found by an audit: one tenant's objects, each of which took long, left nothing to others.
+#[test]
+fn one_workspace_gets_half_of_what_is_done_at_once_and_of_many_each_its_part() {
+    for (workspaces, expected) in [(1, 12), (2, 18), (3, 21), (24, 24), (60, 24)] {
+        let mut bench = Bench::publishing(&["https://a"]);
+        let many = (0..workspaces).flat_map(|of| (0..30).map(move |at| shop(&format!("s{at}"), &format!("c{of}"))));
+        bench.lists(Feed::Primaries(0, 0), &many.collect::<Vec<_>>());
+        assert_eq!(bench.syncing(), expected, "{workspaces}");
+    }
+    let mut bench = Bench::publishing(&["https://a"]);
+    let many: Vec<Value> = (0..60).map(|at| shop(&format!("s{at}"), "c1")).collect();
+    bench.lists(Feed::Primaries(0, 0), &many);
+    bench.syncing();
+    bench.source(Feed::Primaries(0, 0), SourceEvent::Object(bytes(&shop("web", "c2"))));
+    assert_eq!(bench.syncing(), 1);
+}
+
+#[test]
+fn a_workspace_that_is_gone_is_forgotten_once_nothing_of_it_is_worked_on() {
+    let mut bench = Bench::publishing(&["https://a"]);
+    bench.lists(Feed::Bindings(0), &[binding("c0"), binding("c1")]);
+    let feed = Feed::Primaries(0, 0);
+    bench.lists(feed, &[shop("web", "c0"), shop("web", "c1")]);
+    assert_eq!(bench.syncing(), 2);
+    bench.lists(Feed::Bindings(0), &[binding("c1")]);
+    // It is still worked on.
+    assert_eq!(bench.agent.workspaces.len(), 2);
+    bench.shards(&[]);
+    let forgotten = bench
+        .requests
+        .iter()
+        .filter(|request| matches!(request, Request::Forget(_)));
+    assert_eq!((forgotten.count(), bench.agent.workspaces.len()), (2, 0));
+    // It is another one when it is back.
+    bench.shards(&["https://a"]);
+    bench.lists(Feed::Primaries(0, 1), &[shop("web", "c0")]);
+    assert_eq!(bench.agent.workspaces.values().copied().collect::<Vec<_>>(), [2]);
+}
+
+// Rules that had changed meanwhile waited for the end of passes by the former ones for ever.
+#[test]
+fn new_rules_begin_when_the_shard_leaves_at_which_the_former_ones_work() {
+    let mut bench = Bench::publishing(&["https://a", "https://b"]);
+    bench.lists(Feed::Primaries(0, 1), &[shop("web", "c0")]);
+    assert_eq!(bench.syncing(), 1);
+    let spec = json!({"resource": {"apiGroup": "demo.example.org", "kind": "Shop"}});
+    let edited = json!({"metadata": {"name": "shops", "uid": "1", "generation": 2}, "spec": spec});
+    bench.source(Feed::Published, SourceEvent::Object(bytes(&edited)));
+    bench.is_served("shops");
+    let reads = |bench: &Bench| bench.sources.iter().any(|(_, feed)| *feed == Feed::Copies(1));
+    assert!(!reads(&bench));
+    bench.shards(&["https://a"]);
+    assert!(reads(&bench));
+}
+
+#[test]
+fn an_object_that_another_shard_shows_has_no_turn_at_the_one_that_left() {
+    let mut bench = Bench::publishing(&["https://a", "https://b"]);
+    bench.lists(Feed::Primaries(0, 0), &[shop("web", "c0")]);
+    bench.lists(Feed::Primaries(0, 1), &[shop("web", "c0")]);
+    bench.shards(&["https://b"]);
+    bench.comes_to(Ok(Settled::Waits));
+    bench.agent.objects.holds(&primary_at(0));
+    bench.handle(Event::Due);
+    assert_eq!((bench.syncing(), bench.agent.taken.len()), (0, 0));
+}
+
+#[test]
+fn that_nobody_has_bound_the_export_is_said_where_it_has_no_url() {
+    let mut bench = Bench::publishing(&[]);
+    assert_eq!(bench.agent.report.is_bound(), Some(false));
+    bench.shards(&["https://a"]);
+    bench.lists(Feed::Bindings(0), &[binding("c0")]);
+    assert_eq!(bench.agent.report.is_bound(), Some(true));
+    // The last consumer leaves, and the URL with it.
+    bench.shards(&[]);
+    assert_eq!(bench.agent.report.is_bound(), Some(false));
+}
+
+#[test]
+fn an_export_that_is_gone_has_no_urls_where_no_slice_has_them() {
+    let export = json!({"metadata": {"name": "export", "uid": "1"},
+        "status": {"virtualWorkspaces": [{"url": "https://a"}]}});
+    let mut bench = Bench::with(None);
+    let shards = |bench: &Bench| bench.agent.shards.numbers().count();
+    bench.lists(Feed::Export, std::slice::from_ref(&export));
+    assert_eq!((shards(&bench), bench.agent.report.is_bound()), (0, None));
+    bench.lists(Feed::Slice, &[]);
+    assert_eq!(shards(&bench), 1);
+    bench.source(Feed::Export, SourceEvent::Gone(bytes(&export)));
+    assert_eq!(shards(&bench), 0);
 }

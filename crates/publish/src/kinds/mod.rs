@@ -27,6 +27,8 @@ pub const API_VERSION: &str = "syncagent.kcp.io/v1alpha1";
 pub struct PublishedResource {
     /// Its name.
     pub name: String,
+    /// When it was created, as a text that sorts by that.
+    pub created: String,
     /// Its labels, by which agents share them out.
     pub labels: BTreeMap<String, String>,
     /// True once it is being deleted.

@@ -32,6 +32,10 @@ fn published_resource(object: &Fields<'_>) -> PublishedResource {
     }
     PublishedResource {
         name: metadata.as_ref().and_then(|it| it.text("name")).unwrap_or_default(),
+        created: metadata
+            .as_ref()
+            .and_then(|it| it.text("creationTimestamp"))
+            .unwrap_or_default(),
         labels: metadata.as_ref().map(|it| it.text_map("labels")).unwrap_or_default(),
         is_deleted: metadata.as_ref().is_some_and(|it| it.has("deletionTimestamp")),
         source: source.as_ref().map_or_else(no_source, self::source),

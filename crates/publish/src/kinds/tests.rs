@@ -32,6 +32,7 @@ fn what_is_not_there_has_its_default() {
     let found = read(&with(&json!({}))).unwrap();
     let expected = PublishedResource {
         name: "shops".to_owned(),
+        created: String::new(),
         labels: BTreeMap::new(),
         is_deleted: false,
         source: Source {

@@ -53,6 +53,8 @@ impl std::error::Error for RuleError {}
 pub struct Rules {
     spec: Vec<Rule>,
     status: Vec<Rule>,
+    /// What is wrong with them: then each object fails for it.
+    wrong: Option<RuleError>,
 }
 
 #[derive(Debug)]
@@ -82,20 +84,34 @@ impl Rules {
         };
         let (spec, status) = (all(&mutation.spec, "spec"), all(&mutation.status, "status"));
         if errors.is_empty() {
-            Ok(Self { spec, status })
+            let wrong = None;
+            Ok(Self { spec, status, wrong })
         } else {
             Err(errors)
         }
     }
 
+    /// Rules that fail for each object, for this.
+    pub(crate) fn broken(why: &str) -> Self {
+        let wrong = RuleError {
+            rule: "the PublishedResource".to_owned(),
+            path: "spec".to_owned(),
+            why: why.to_owned(),
+        };
+        Self {
+            wrong: Some(wrong),
+            ..Self::default()
+        }
+    }
+
     /// Whether there is a rule for statuses.
     pub fn has_status(&self) -> bool {
-        !self.status.is_empty()
+        !self.status.is_empty() || self.wrong.is_some()
     }
 
     /// The desired state of an object after its rules. Its copy is the counterpart, or what the copy would be.
     pub fn spec(&self, object: Value, copy: &Value, now: SystemTime) -> Result<Value, RuleError> {
-        run(&self.spec, object, copy, now)
+        self.run(&self.spec, object, copy, now)
     }
 
     /// The status of a copy after the rules for statuses; its object, as the other rules have left it, is the counterpart.
@@ -104,17 +120,20 @@ impl Rules {
         if !self.has_status() {
             return Ok(copy.get("status").cloned());
         }
-        let mut changed = run(&self.status, copy.clone(), object, now)?;
+        let mut changed = self.run(&self.status, copy.clone(), object, now)?;
         Ok(changed.get_mut("status").map(Value::take))
     }
-}
 
-fn run(rules: &[Rule], object: Value, other: &Value, now: SystemTime) -> Result<Value, RuleError> {
-    let mut object = object;
-    for rule in rules {
-        rule.run(&mut object, other, now).map_err(|why| rule.error(why))?;
+    fn run(&self, rules: &[Rule], object: Value, other: &Value, now: SystemTime) -> Result<Value, RuleError> {
+        if let Some(wrong) = &self.wrong {
+            return Err(wrong.clone());
+        }
+        let mut object = object;
+        for rule in rules {
+            rule.run(&mut object, other, now).map_err(|why| rule.error(why))?;
+        }
+        Ok(object)
     }
-    Ok(object)
 }
 
 impl Rule {

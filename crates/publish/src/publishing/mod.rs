@@ -16,7 +16,7 @@ use crate::export::{self, Merged};
 use crate::kcp::{self, parsed};
 use crate::keys::AGENT_NAME;
 use crate::kinds::{PublishedResource, Scope};
-use crate::route::{Served, rules};
+use crate::route::{Served, check_rules};
 use crate::schema::{Crd, Projected, Version, project};
 use crate::sides::Side;
 use crate::trouble::Stop;
@@ -51,8 +51,9 @@ const CORRECT: &str =
 /// Makes the schema of a PublishedResource, and says at that which one it is.
 pub(crate) async fn publish(job: &PublishJob, service: &Cluster, at: &Cluster) -> Result<Served, Stop> {
     let resource = &*job.resource;
-    let (projected, served) = planned(resource, service).await?;
-    if !job.writes {
+    let (projected, served) = types_of(resource, service).await?;
+    // The type of wrong rules is known all the same: objects of it may be on their way out.
+    if !job.writes || check_rules(resource).is_err() {
         return Ok(served);
     }
     ensure(&projected, &served.schema, &job.agent, at).await?;
@@ -70,7 +71,16 @@ pub(crate) async fn publish(job: &PublishJob, service: &Cluster, at: &Cluster) -
 
 /// The schema that a PublishedResource gives, and the types at both ends. Writes nothing.
 pub(crate) async fn planned(resource: &PublishedResource, service: &Cluster) -> Result<(Projected, Served), Stop> {
-    rules(resource).map_err(|words| Stop::because("reading the rules", words, CORRECT))?;
+    check_rules(resource).map_err(wrong_rules)?;
+    types_of(resource, service).await
+}
+
+/// Rules that cannot be read.
+pub(crate) fn wrong_rules(words: String) -> Stop {
+    Stop::because("reading the rules", words, CORRECT)
+}
+
+async fn types_of(resource: &PublishedResource, service: &Cluster) -> Result<(Projected, Served), Stop> {
     let crd = source::find(&resource.source, service).await?;
     let projected =
         project(&crd, resource).map_err(|error| Stop::because("making the schema", error.to_string(), CORRECT))?;

@@ -21,6 +21,8 @@ const FRESH: Duration = Duration::from_secs(60);
 
 /// For so long a type is taken to have no status: its schema may be changed by hand.
 const LASTING: Duration = Duration::from_secs(600);
+/// Of so many namespaces, and related objects, something is remembered. What is forgotten is tried, or said, once more.
+const MOST: usize = 4096;
 
 /// Whether something was tried. Whoever does that first holds it.
 type IsTried = Rc<Mutex<bool>>;
@@ -58,12 +60,27 @@ impl Known {
     /// Whether it was tried to create something in a namespace.
     pub(super) fn namespace(&self, side: Side, name: &ObjectName) -> IsTried {
         let mut namespaces = self.namespaces.borrow_mut();
+        if namespaces.len() >= MOST {
+            namespaces.retain(|_, is_tried| Rc::strong_count(is_tried) > 1);
+        }
         Rc::clone(namespaces.entry((side, name.clone())).or_default())
     }
 
     /// The status of this object cannot be written. True if that is news.
     pub(super) fn is_statusless(&self, object: Use) -> bool {
-        self.statusless.borrow_mut().insert(object)
+        let mut statusless = self.statusless.borrow_mut();
+        if statusless.len() >= MOST && !statusless.contains(&object) {
+            statusless.clear();
+        }
+        statusless.insert(object)
+    }
+
+    /// A workspace is there no longer.
+    pub(crate) fn forget(&self, workspace: &str) {
+        self.paths.borrow_mut().remove(workspace);
+        // In it, and on the service cluster the one that has its name unless that is set otherwise.
+        let is_of = |name: &ObjectName| name.workspace() == workspace || *name.name == *workspace;
+        self.namespaces.borrow_mut().retain(|(_, name), _| !is_of(name));
     }
 
     /// The type of a route has no status in workspaces. True if that is news.
@@ -106,5 +123,32 @@ impl Known {
         types.retain(|_, (read, _)| is_fresh(read));
         types.insert(key, (Instant::now(), found.clone()));
         Ok(Some(found))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_of_workspaces_and_objects_shrinks() {
+        let known = Known::default();
+        for workspace in ["c1", "c2"] {
+            known.is_path(workspace, "root:org");
+            known.namespace(Side::Shard(0), &ObjectName::in_workspace(workspace, "", "shop"));
+            known.namespace(Side::Service, &ObjectName::new("", workspace));
+        }
+        known.forget("c1");
+        assert_eq!((known.path("c1"), known.path("c2").is_some()), (None, true));
+        assert_eq!(known.namespaces.borrow().len(), 2);
+        let held = known.namespace(Side::Service, &ObjectName::new("", "held"));
+        for index in 0..2 * MOST {
+            known.namespace(Side::Service, &ObjectName::new("", &index.to_string()));
+            assert!(known.is_statusless(index as Use));
+        }
+        assert!(known.namespaces.borrow().len() <= MOST && known.statusless.borrow().len() <= MOST);
+        assert!(!known.is_statusless(2 * MOST as Use - 1));
+        let again = known.namespace(Side::Service, &ObjectName::new("", "held"));
+        assert!(Rc::ptr_eq(&held, &again));
     }
 }
