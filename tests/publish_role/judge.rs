@@ -28,11 +28,27 @@ fn text(value: &Value) -> String {
 pub(crate) async fn all_is_in_sync(world: &World, bound: &[Consumer]) {
     eventually("all is in sync", IN_SYNC, async || {
         for consumer in bound {
+            namespace_goes(world, consumer).await;
             is_in_sync(world, consumer).await?;
         }
         Ok::<_, String>(())
     })
     .await;
+}
+
+/// What a controller manager does elsewhere: an empty namespace that the agent has deleted goes.
+async fn namespace_goes(world: &World, consumer: &Consumer) {
+    let found = world.local.get("v1", "namespaces", "", &consumer.id).await;
+    let is_ending = found.is_some_and(|it| !it["metadata"]["deletionTimestamp"].is_null());
+    if is_ending
+        && world
+            .local
+            .list(&world.v1(), "shops", &consumer.id, "")
+            .await
+            .is_empty()
+    {
+        world.local.finalize(&consumer.id).await;
+    }
 }
 
 async fn is_in_sync(world: &World, consumer: &Consumer) -> Result<(), String> {

@@ -322,7 +322,7 @@ impl Objects {
     }
 
     /// Removes the finalizer of an empty namespace that is being deleted, which makes it go.
-    async fn finalize(&self, name: &str) {
+    pub async fn finalize(&self, name: &str) {
         let path = format!("/api/v1/namespaces/{name}/finalize");
         let body = serde_json::json!({
             "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {"finalizers": []},
