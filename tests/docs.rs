@@ -34,6 +34,9 @@ mod marks;
 mod pages;
 #[path = "docs/permissions.rs"]
 mod permissions;
+#[cfg(feature = "publish")]
+#[path = "docs/provider_workspaces.rs"]
+mod provider_workspaces;
 #[path = "docs/recipes.rs"]
 mod recipes;
 #[path = "docs/roles.rs"]

@@ -16,7 +16,7 @@ const THEIRS: u32 = 7777;
 /// Requests about the copy, and about its origin, whatever the time: two syncers, each with a few corrections at once and
 /// what comes of a restart.
 const AT_ONCE: u64 = 80;
-/// What goes before a request, for a second time, if a fault keeps that from the server.
+/// What goes before a request, for a second time, if a fault keeps that from the server or its answer from the syncer.
 const AGAIN: u64 = 3;
 
 /// A copy with a status is fought over for some minutes. The syncer may write it ever less often.

@@ -292,7 +292,7 @@ impl Ledger {
         true
     }
 
-    /// A fault keeps a request from the server.
+    /// A fault keeps a request from the server, or its answer from the syncer.
     pub fn is_spoiled(&mut self, ask: &Ask) {
         *self.spoiled.entry(key_of(ask)).or_default() += 1;
     }

@@ -242,6 +242,7 @@ impl Server {
                 return Ok(whole(status, None, &body));
             }
         };
+        self.ledger.borrow_mut().is_spoiled(ask);
         self.trace(
             process,
             ask,

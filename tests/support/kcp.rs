@@ -139,7 +139,8 @@ impl Kcp {
         (url.to_owned(), ca, named("users", name("user"))["user"].clone())
     }
 
-    fn admin(&self) -> PathBuf {
+    /// Its administrator's kubeconfig.
+    pub fn admin(&self) -> PathBuf {
         self.folder.path().join("data/admin.kubeconfig")
     }
 
