@@ -378,6 +378,12 @@ impl Inventory {
         let Some(link) = self.objects.get_mut(name) else {
             return false;
         };
+        // A server answers a delete with the copy as it was, at the version of its end, which may have been reported before.
+        let is_over = |seen: &Seen| {
+            let is_reported = link.reported.of_copy() && !link.has_copy();
+            seen.copy.terminating && is_reported && seen.version <= link.seen.version
+        };
+        let seen = seen.filter(|seen| !is_over(seen));
         link.work = Work::Idle(LeftOpen::Nothing);
         link.permit = Permit::Needed;
         link.settled = wanted;

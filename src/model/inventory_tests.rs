@@ -91,6 +91,32 @@ fn a_copy_that_is_deleted_before_the_workers_answer_is_wanted_back() {
     assert!(inventory.settle(&name("a"), 8, Some(seen(CopyState::Ours, 80, 4))));
 }
 
+// Found by a test of a Pod that was recreated: it was never there again.
+#[test]
+fn an_end_that_is_reported_before_the_answer_to_the_delete_is_not_awaited() {
+    for (wanted, version, is_wanted_back) in [(8, 5, true), (8, 4, true), (0, 5, false), (0, 4, false)] {
+        let mut inventory = synced();
+        if wanted == 0 {
+            inventory.gone_from_origin(&name("a"));
+        } else {
+            inventory.at_origin(&name("a"), 1, wanted);
+        }
+        assert!(inventory.take(&name("a")).is_some());
+        inventory.copy_gone(&name("a"), 5);
+        let mut ending = seen(CopyState::Ours, 70, version);
+        ending.copy.terminating = true;
+        assert_eq!(inventory.settle(&name("a"), wanted, Some(ending)), is_wanted_back);
+        inventory.ends(&name("a"));
+        let left = inventory.get(&name("a"));
+        assert_eq!(
+            left.is_some_and(|link| link.needs_worker()),
+            is_wanted_back,
+            "{wanted} {version}"
+        );
+        assert_eq!(left.is_some(), is_wanted_back, "{wanted} {version}");
+    }
+}
+
 #[test]
 fn a_hub_change_while_a_worker_runs_is_not_lost() {
     let mut inventory = Inventory::default();
