@@ -109,7 +109,7 @@ fn an_end_that_is_reported_before_the_answer_to_the_delete_is_not_awaited() {
         inventory.ends(&name("a"));
         let left = inventory.get(&name("a"));
         assert_eq!(
-            left.is_some_and(|link| link.needs_worker()),
+            left.is_some_and(Link::needs_worker),
             is_wanted_back,
             "{wanted} {version}"
         );
