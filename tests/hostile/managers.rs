@@ -62,7 +62,6 @@ pub(crate) async fn drops_v0(side: &Objects, group: &str) {
         crd["status"]["storedVersions"] == json!(["v1"])
     })
     .await;
-    let group = group.to_owned();
     crate::support::eventually("it is served at one version", SOON, async || {
         let found = side
             .read(&format!("/apis/{group}"))

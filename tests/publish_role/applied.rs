@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::stage::Which;
 use crate::support::objects::secret;
-use crate::support::story::{becomes, gone};
+use crate::support::story::becomes;
 use crate::world::{Consumer, World, place};
 
 const APPLIES: &str = "--enable-server-side-apply";
@@ -57,8 +57,7 @@ pub(crate) async fn what_others_add_stays_and_what_the_object_drops_goes(which: 
     world
         .shows(&consumer, "web", "has its status", |it| it["status"]["ready"] == 1)
         .await;
-    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
-    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    world.closes(&consumer, "web").await;
     world.has_no_copies(&consumer).await;
 }
 

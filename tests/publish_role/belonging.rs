@@ -158,8 +158,7 @@ pub(crate) async fn what_two_objects_have_goes_with_the_last_of_them(which: Whic
     arrives(&consumer.objects, "v1", "secrets", "shop", "made").await;
     let mine = arrives(&consumer.objects, "v1", "secrets", "shop", "mine").await;
     assert_eq!(mine["metadata"]["finalizers"], json!([FINALIZER]));
-    consumer.objects.delete(&world.v1(), "shops", "shop", "two").await;
-    gone(&consumer.objects, &world.v1(), "shops", "shop", "two").await;
+    world.closes(&consumer, "two").await;
     gone(&world.local, "v1", "secrets", &space, "mine").await;
     gone(&consumer.objects, "v1", "secrets", "shop", "made").await;
     arrives(&world.local, "v1", "secrets", &space, "made").await;
@@ -268,8 +267,7 @@ async fn namespaces_that_the_agent_has_made_go_when_nothing_is_in_them() {
             .await;
     }
     for name in ["theirs", "shared", "own"] {
-        consumer.objects.delete(&world.v1(), "shops", "shop", name).await;
-        gone(&consumer.objects, &world.v1(), "shops", "shop", name).await;
+        world.closes(&consumer, name).await;
     }
     for space in ["own", "keys-own", "keys-theirs"] {
         leaves(&world.local, space).await;

@@ -24,8 +24,7 @@ pub(crate) async fn an_object_ends_though_the_claim_for_what_it_names_is_not_acc
         world.open(&consumer, name, &json!({"secret": "mine"})).await;
         world.copied(&consumer, name, &json!({"secret": "mine"})).await;
     }
-    consumer.objects.delete(&world.v1(), "shops", "shop", "one").await;
-    gone(&consumer.objects, &world.v1(), "shops", "shop", "one").await;
+    world.closes(&consumer, "one").await;
     drop(agent);
     consumer.objects.delete(&world.v1(), "shops", "shop", "two").await;
     let _agent = world.agent(&[]);
@@ -111,8 +110,7 @@ async fn an_object_ends_though_nothing_that_is_claimed_may_be_read() {
             failures.any(|event| event["involvedObject"]["uid"] == uid),
             "{events:?}"
         );
-        consumer.objects.delete(&world.v1(), "shops", "shop", &name).await;
-        gone(&consumer.objects, &world.v1(), "shops", "shop", &name).await;
+        world.closes(&consumer, &name).await;
     }
     world.has_no_copies(&consumer).await;
 }

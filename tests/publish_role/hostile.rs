@@ -112,8 +112,7 @@ pub(crate) async fn an_object_of_the_provider_is_no_copy_of_what_a_consumer_name
             "hand it over",
         ])
         .await;
-    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
-    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    world.closes(&consumer, "web").await;
     let kept = remains(&world.local, "v1", "secrets", &space, "theirs").await;
     assert_eq!(kept["data"], secret("", "", "provider")["data"]);
     // Its owner may hand it over.
@@ -187,8 +186,7 @@ pub(crate) async fn what_an_object_does_not_name_any_more_is_let_go(which: Which
     }
     holds(&world.local, &space, "one", "one").await;
     for name in ["web", "api"] {
-        consumer.objects.delete(&world.v1(), "shops", "shop", name).await;
-        gone(&consumer.objects, &world.v1(), "shops", "shop", name).await;
+        world.closes(&consumer, name).await;
     }
     gone(&world.local, "v1", "secrets", &space, "one").await;
     has_finalizers(&consumer, "one", &json!(null)).await;
@@ -228,8 +226,7 @@ pub(crate) async fn what_belonged_to_an_object_by_former_rules_is_let_go_with_it
         .copied(&consumer, "web", &json!({"secret": "one", "size": 2}))
         .await;
     holds(&world.local, &space, "one", "1").await;
-    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
-    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    world.closes(&consumer, "web").await;
     gone(&world.local, "v1", "secrets", &space, "one").await;
     has_finalizers(&consumer, "one", &json!(null)).await;
 }
@@ -266,8 +263,7 @@ pub(crate) async fn names_that_consumers_write_lead_to_no_other_request(which: W
     assert!(asked.iter().all(is_odd), "{asked:?}");
     for index in 0..bad.len() {
         let name = format!("bad-{index}");
-        consumer.objects.delete(&world.v1(), "shops", "shop", &name).await;
-        gone(&consumer.objects, &world.v1(), "shops", "shop", &name).await;
+        world.closes(&consumer, &name).await;
     }
 }
 
@@ -301,8 +297,7 @@ pub(crate) async fn an_object_ends_though_its_copy_is_nested_too_deep_to_be_read
         log.iter().any(is_it).then_some(()).ok_or(format!("{log:?}"))
     })
     .await;
-    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
-    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    world.closes(&consumer, "web").await;
     assert!(world.local.get(&world.v1(), "shops", &space, &name).await.is_none());
 }
 
@@ -327,8 +322,7 @@ async fn an_object_ends_without_the_right_to_delete_its_state() {
         world.copied(&consumer, "web", &json!({"size": size})).await;
         world.edit(&consumer, "web", &json!({"spec": {"size": 7}})).await;
         world.copied(&consumer, "web", &json!({"size": 7})).await;
-        consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
-        gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+        world.closes(&consumer, "web").await;
         let states = world.states(&consumer).await;
         assert!(states.len() == 1 && states[0]["data"].is_null(), "{states:?}");
     }
@@ -410,8 +404,7 @@ pub(crate) async fn an_object_that_would_take_all_memory_is_refused_and_holds_up
     let peak = agent.0.peak_kb();
     assert!(peak < 100 * MB, "{peak} kB");
     for name in ["one", "two", "web"] {
-        consumer.objects.delete(&world.v1(), "shops", "shop", name).await;
-        gone(&consumer.objects, &world.v1(), "shops", "shop", name).await;
+        world.closes(&consumer, name).await;
     }
 }
 
@@ -437,6 +430,5 @@ pub(crate) async fn two_objects_that_would_have_one_name_are_refused(which: Whic
     consumer.objects.delete("v1", "secrets", "shop", "second").await;
     world.edit(&consumer, "web", &json!({"spec": {"size": 2}})).await;
     holds(&world.local, &space, "same", "first").await;
-    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
-    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    world.closes(&consumer, "web").await;
 }

@@ -346,8 +346,7 @@ pub(crate) async fn what_goes_without_waiting_takes_the_copy_that_was_just_made_
     world
         .edit(&consumer, "web", &json!({"metadata": {"finalizers": null}}))
         .await;
-    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
-    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    world.closes(&consumer, "web").await;
     agent.0.signal("CONT");
     eventually("copy and state are gone", SOON, async || {
         let (copies, states) = (world.copies(&consumer).await, world.states(&consumer).await.len());

@@ -75,8 +75,7 @@ pub(crate) async fn a_secret_of_the_consumer_goes_to_the_copy_and_is_let_go_with
     );
     let origin = arrives(&consumer.objects, "v1", "secrets", "shop", "second").await;
     assert_eq!(origin["metadata"]["finalizers"], json!([FINALIZER]));
-    consumer.objects.delete(&world.v1(), "shops", "shop", "two").await;
-    gone(&consumer.objects, &world.v1(), "shops", "shop", "two").await;
+    world.closes(&consumer, "two").await;
     gone(&world.local, "v1", "secrets", &space, "second").await;
     let origin = arrives(&consumer.objects, "v1", "secrets", "shop", "second").await;
     assert!(origin["metadata"]["finalizers"].is_null() && origin["metadata"]["deletionTimestamp"].is_null());
@@ -112,8 +111,7 @@ async fn a_secret_of_the_provider(which: Which, cleanup: bool) {
         named,
         json!({"namespace": "shop", "name": "out", "apiVersion": "v1", "kind": "Secret"})
     );
-    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
-    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    world.closes(&consumer, "web").await;
     arrives(&world.local, "v1", "secrets", &space, "out").await;
     let left = consumer.objects.get("v1", "secrets", "shop", "out").await;
     assert_eq!(left.is_none(), cleanup, "{left:?}");
@@ -221,8 +219,7 @@ pub(crate) async fn a_related_object_may_be_of_another_type_at_the_other_end(whi
         };
         holds(&world.local, &space, "mine", value).await;
     }
-    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
-    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    world.closes(&consumer, "web").await;
     gone(&world.local, "v1", "secrets", &consumer.id, "mine").await;
     arrives(&consumer.objects, "v1", "configmaps", "shop", "mine").await;
 }
@@ -326,8 +323,7 @@ pub(crate) async fn a_name_that_one_side_gives_deletes_nothing_of_the_other(whic
     consumer.objects.create(&secret("shop", "mine", "1")).await;
     // Neither has an origin.
     opened(&world, &consumer, "web", &json!({"secret": "theirs", "out": "mine"})).await;
-    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
-    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    world.closes(&consumer, "web").await;
     arrives(&world.local, "v1", "secrets", &space, "theirs").await;
     arrives(&consumer.objects, "v1", "secrets", "shop", "mine").await;
 }

@@ -143,8 +143,7 @@ pub(crate) async fn filters_say_what_has_copies_and_nothing_about_its_end(which:
         is_left.then_some(()).ok_or(format!("{all:?}"))
     })
     .await;
-    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
-    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    world.closes(&consumer, "web").await;
     world.has_no_copies(&consumer).await;
     let other = world.origin(&consumer, "other").await;
     assert!(other["metadata"]["finalizers"].is_null(), "{other}");

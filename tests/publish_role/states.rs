@@ -64,8 +64,7 @@ pub(crate) async fn an_object_with_two_places_at_the_other_end_follows_to_both(w
             holds(&world.local, &space, name, value).await;
         }
     }
-    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
-    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    world.closes(&consumer, "web").await;
     for name in ["mine", "mine-too"] {
         gone(&world.local, "v1", "secrets", &space, name).await;
     }
@@ -213,7 +212,6 @@ pub(crate) async fn more_state_than_a_secret_holds_is_said_and_the_status_goes_b
     world
         .shows(&consumer, "web", "has its status", |it| it["status"]["ready"] == 1)
         .await;
-    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
-    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    world.closes(&consumer, "web").await;
     world.has_no_copies(&consumer).await;
 }

@@ -8,7 +8,7 @@ use crate::of_role::Agent;
 use crate::stage::Which;
 use crate::support::kubeconfig::base64;
 use crate::support::objects::namespace;
-use crate::support::story::{SOON, gone};
+use crate::support::story::SOON;
 use crate::support::{Objects, Syncer, comes_to_rest, eventually};
 use crate::world::{A_WHILE, APIS, Consumer, FINALIZER, World, create};
 
@@ -104,8 +104,7 @@ pub(crate) async fn what_the_go_agent_has_left_is_continued(which: Which) {
         is_changed.then_some(()).ok_or("it has the old one")
     })
     .await;
-    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
-    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    world.closes(&consumer, "web").await;
     assert!(world.local.reread(&copy).await.is_none());
     assert!(world.local.reread(&state).await.is_none());
 }
@@ -214,8 +213,7 @@ pub(crate) async fn agents_that_take_turns_make_nothing_again(which: Which) {
             .shows(&consumer, "web", "has its status", |it| it["status"]["turn"] == turn)
             .await;
         if turn == 3 {
-            consumer.objects.delete(&world.v1(), "shops", "shop", "goes").await;
-            gone(&consumer.objects, &world.v1(), "shops", "shop", "goes").await;
+            world.closes(&consumer, "goes").await;
         }
         agent.0.kill();
     }
@@ -230,8 +228,7 @@ pub(crate) async fn agents_that_take_turns_make_nothing_again(which: Which) {
         );
     }
     let _agent = world.agent(&[]);
-    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
-    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
+    world.closes(&consumer, "web").await;
     world.has_no_copies(&consumer).await;
 }
 

@@ -8,7 +8,7 @@ use crate::stage::Which;
 use crate::support::eventually;
 use crate::support::objects::{namespace, secret};
 use crate::support::story::{SOON, arrives, becomes, gone, remains};
-use crate::world::{Consumer, World, create, place};
+use crate::world::{World, create, place};
 
 /// A Secret that a field of a shop names: the one of the provider, which goes with the shop.
 fn of_provider(path: &str) -> Value {
@@ -20,11 +20,6 @@ fn of_consumer(path: &str) -> Value {
     json!({"identifier": path, "origin": "kcp", "kind": "Secret", "object": {"reference": {"path": format!("spec.{path}")}}})
 }
 
-async fn closed(world: &World, consumer: &Consumer, name: &str) {
-    consumer.objects.delete(&world.v1(), "shops", "shop", name).await;
-    gone(&consumer.objects, &world.v1(), "shops", "shop", name).await;
-}
-
 pub(crate) async fn what_a_consumer_has_made_is_not_overwritten_nor_deleted(which: Which) {
     let world = world(which, &json!([of_provider("out")])).await;
     let _agent = world.agent(&[]);
@@ -34,13 +29,13 @@ pub(crate) async fn what_a_consumer_has_made_is_not_overwritten_nor_deleted(whic
     world.local.create(&secret(&space, "mine", "theirs")).await;
     opened(&world, &consumer, "web", &json!({"out": "mine"})).await;
     is_notified(&consumer, "web").await;
-    closed(&world, &consumer, "web").await;
+    world.closes(&consumer, "web").await;
     holds(&consumer.objects, "shop", "mine", "precious").await;
     // Once there is room for it, it comes, and goes with its object.
     opened(&world, &consumer, "web", &json!({"out": "mine"})).await;
     consumer.objects.delete("v1", "secrets", "shop", "mine").await;
     holds(&consumer.objects, "shop", "mine", "theirs").await;
-    closed(&world, &consumer, "web").await;
+    world.closes(&consumer, "web").await;
     gone(&consumer.objects, "v1", "secrets", "shop", "mine").await;
     arrives(&world.local, "v1", "secrets", &space, "mine").await;
 }
@@ -53,7 +48,7 @@ pub(crate) async fn what_has_come_from_a_workspace_does_not_go_back_there(which:
     let space = opened(&world, &consumer, "web", &json!({"secret": "both", "out": "both"})).await;
     holds(&world.local, &space, "both", "precious").await;
     is_notified(&consumer, "web").await;
-    closed(&world, &consumer, "web").await;
+    world.closes(&consumer, "web").await;
     let left = holds(&consumer.objects, "shop", "both", "precious").await;
     assert!(left["metadata"]["finalizers"].is_null(), "{left}");
     gone(&world.local, "v1", "secrets", &space, "both").await;
@@ -82,7 +77,7 @@ pub(crate) async fn objects_of_two_namespaces_do_not_share_what_belongs_to_one(w
     gone(&consumer.objects, &world.v1(), "shops", "other", "theirs").await;
     holds(&world.local, &space, "same", "first").await;
     // An object may name another one than before, of which the copy has the same name.
-    closed(&world, &consumer, "web").await;
+    world.closes(&consumer, "web").await;
     gone(&world.local, "v1", "secrets", &space, "same").await;
 }
 
@@ -133,7 +128,7 @@ pub(crate) async fn a_secret_that_is_called_as_a_state_is_not_touched(which: Whi
     })
     .await;
     let (space, name) = place(&state);
-    closed(&world, &consumer, "web").await;
+    world.closes(&consumer, "web").await;
     gone(&world.local, "v1", "secrets", &space, &name).await;
     world.local.create(&secret(&space, &name, "theirs")).await;
     world.open(&consumer, "web", &spec).await;
@@ -144,7 +139,7 @@ pub(crate) async fn a_secret_that_is_called_as_a_state_is_not_touched(which: Whi
         it["metadata"]["labels"]["syncagent.kcp.io/object-state"] == "true"
     })
     .await;
-    closed(&world, &consumer, "web").await;
+    world.closes(&consumer, "web").await;
 }
 
 pub(crate) async fn an_object_of_many_elements_has_a_copy_like_any_other(which: Which) {
@@ -161,5 +156,5 @@ pub(crate) async fn an_object_of_many_elements_has_a_copy_like_any_other(which: 
                 .is_some_and(|many| many.len() == 200_000)
         })
         .await;
-    closed(&world, &consumer, "web").await;
+    world.closes(&consumer, "web").await;
 }

@@ -12,7 +12,7 @@ use crate::stage::{Stage, Which};
 use crate::support::manifests::documents_in;
 use crate::support::objects::{namespace, path};
 use crate::support::process::Folder;
-use crate::support::story::{SOON, becomes, crd, install_crd};
+use crate::support::story::{SOON, becomes, crd, gone, install_crd};
 use crate::support::{
     AuditEvent, KubeconfigParts, Objects, Server, ServerOptions, User, eventually, rbac, unique_suffix,
 };
@@ -411,6 +411,13 @@ impl World {
     pub(crate) async fn copied(&self, consumer: &Consumer, name: &str, spec: &Value) -> Value {
         self.copy(consumer, name, &format!("has {spec}"), |copy| copy["spec"] == *spec)
             .await
+    }
+
+    /// A consumer deletes an object, and waits until it is gone.
+    pub(crate) async fn closes(&self, consumer: &Consumer, name: &str) {
+        let version = self.v1();
+        consumer.objects.delete(&version, "shops", "shop", name).await;
+        gone(&consumer.objects, &version, "shops", "shop", name).await;
     }
 
     /// Waits until no copy of a workspace is left.

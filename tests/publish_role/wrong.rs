@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::rules::checked;
 use crate::stage::Which;
-use crate::support::story::{SOON, gone};
+use crate::support::story::SOON;
 use crate::support::{eventually, holds_throughout};
 use crate::world::{A_WHILE, SYNCAGENT, World};
 
@@ -94,8 +94,7 @@ pub(crate) async fn a_rule_that_an_edit_breaks_ends_the_sync_and_no_deletion(whi
     })
     .await;
     let delete = async |name: &str| {
-        consumer.objects.delete(&world.v1(), "shops", "shop", name).await;
-        gone(&consumer.objects, &world.v1(), "shops", "shop", name).await;
+        world.closes(&consumer, name).await;
     };
     delete("api").await;
     // Nor after a restart.
