@@ -163,7 +163,7 @@ impl Agent {
                 }
             }
             Err(stop) => {
-                self.objects.is_due(primary);
+                self.objects.has_failed(primary);
                 let stop = self.bounded(&key, stop);
                 if let Stop::Fails(trouble) = &stop
                     && let Some(route) = self.published.route(primary.route)

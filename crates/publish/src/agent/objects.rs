@@ -360,6 +360,14 @@ impl Objects {
         }
     }
 
+    /// A pass of a primary has failed. It may have written a part: what was wanted before says nothing of what is there now.
+    pub(super) fn has_failed(&mut self, primary: &Primary) {
+        self.is_due(primary);
+        if let Some(known) = self.known(primary) {
+            known.state = None;
+        }
+    }
+
     /// A primary of this version is in sync with this version of its copy. True if the copy is another one by now, or
     /// none.
     pub(super) fn is_settled(&mut self, primary: &Primary, state: u64, version: u64, copy: Copied) -> bool {

@@ -45,6 +45,21 @@ fn a_copy_that_is_as_it_was_left_makes_nothing_due() {
     assert_eq!(objects.turn(&web).unwrap().copy, None);
 }
 
+// A change that reached the copy and not its state, and that was taken back since.
+#[test]
+fn a_pass_that_has_failed_leaves_nothing_to_be_trusted() {
+    let mut objects = Objects::default();
+    let web = primary("web", 0);
+    objects.is_there(&web, seen(0));
+    objects.turn(&web);
+    objects.is_settled(&web, 5, 1, copy(10));
+    objects.copy_is_there(1, &web.name, copy(10), 0);
+    objects.is_there(&web, seen(1));
+    assert_eq!(objects.turn(&web).unwrap().state, Some(5));
+    objects.has_failed(&web);
+    assert_eq!(objects.turn(&web).unwrap().state, None);
+}
+
 // A clone of the copy has its labels too.
 #[test]
 fn when_several_say_that_they_are_the_copy_a_pass_finds_out_which_one_it_is() {
