@@ -70,7 +70,7 @@ pub(crate) async fn a_secret_of_the_consumer_goes_to_the_copy_and_is_let_go_with
         labels.len() == 1
             && labels
                 .keys()
-                .all(|label| label.starts_with("related-to.syncagent.kcp.io/")),
+                .all(|label| label.starts_with("claimed.internal.apis.kcp.io/related-to-")),
         "{labels:?}"
     );
     let origin = arrives(&consumer.objects, "v1", "secrets", "shop", "second").await;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::json::taken;
 use crate::kcp;
-use crate::keys::{AGENT_NAME, NAME, NAMESPACE, OWN_PREFIX, ObjectKey, RELATED_PREFIX, RELATED_TO_PREFIX};
+use crate::keys::{AGENT_NAME, OWN_PREFIX, ObjectKey, RELATED_PREFIX};
 use crate::naming::CopyName;
 
 /// Subresources that have a place of their own in objects.
@@ -47,7 +47,7 @@ pub enum Marks<'a> {
 /// Whether a label or annotation of an object is copied.
 fn is_copied(place: &str, key: &str) -> bool {
     let is_of_kcp = match place {
-        "labels" => key.starts_with("claimed.internal.apis.kcp.io/") || key.starts_with(RELATED_TO_PREFIX),
+        "labels" => key.starts_with("claimed.internal.apis.kcp.io/"),
         _ => key == kcp::CLUSTER || key.starts_with(RELATED_PREFIX),
     };
     let is_of_kubectl = key == "kubectl.kubernetes.io/last-applied-configuration";
@@ -90,11 +90,9 @@ fn marks<'a>(terms: &Terms<'a>, key: &ObjectKey) -> [(&'static str, BTreeMap<&'a
             (labels, key.annotations())
         }
         Marks::Related { namespace, name, label } => {
-            let mut annotations = BTreeMap::from([(kcp::CLUSTER, key.cluster.clone()), (NAME, name.to_owned())]);
-            if !namespace.is_empty() {
-                annotations.insert(NAMESPACE, namespace.to_owned());
-            }
-            (BTreeMap::from([(label, "true".to_owned())]), annotations)
+            let labels = BTreeMap::from([(label, "true".to_owned())]);
+            let annotations = BTreeMap::from([(kcp::CLUSTER, key.related_mark(namespace, name))]);
+            (labels, annotations)
         }
         Marks::None => Default::default(),
     };

@@ -1,7 +1,6 @@
 //! What is written to copies, row by row.
 
 use super::*;
-use crate::keys::{NAME, NAMESPACE};
 
 const TERMS: Terms<'_> = Terms {
     marks: Marks::Primary("agent"),
@@ -99,7 +98,7 @@ fn what_belongs_to_an_object_names_its_workspace_on_the_service_cluster_alone() 
         subresources: &[],
     };
     let from = Marks::Related {
-        label: "related-to.syncagent.kcp.io/1",
+        label: "claimed.internal.apis.kcp.io/related-to-1",
         namespace: "shop",
         name: "keys",
     };
@@ -108,16 +107,16 @@ fn what_belongs_to_an_object_names_its_workspace_on_the_service_cluster_alone() 
     let copy = create(&origin, &related, &key(), "v1", "Secret", &name);
     assert_eq!(
         copy["metadata"]["annotations"],
-        json!({"a": "b", kcp::CLUSTER: "c1", NAME: "keys", NAMESPACE: "shop"})
+        json!({"a": "b", kcp::CLUSTER: "c1/shop/keys"})
     );
-    let labels = json!({"related-to.syncagent.kcp.io/1": "true"});
+    let labels = json!({"claimed.internal.apis.kcp.io/related-to-1": "true"});
     assert_eq!(copy["metadata"]["labels"], labels);
     assert_eq!(patch(&origin, &origin, &copy, &related, &key()), None);
     // One that the Go agent has made is marked.
     let bare = create(&origin, &none, &key(), "v1", "Secret", &name);
     assert_eq!(bare["metadata"]["annotations"], json!({"a": "b"}));
     let marked = patch(&origin, &origin, &bare, &related, &key());
-    let marks = json!({kcp::CLUSTER: "c1", NAME: "keys", NAMESPACE: "shop"});
+    let marks = json!({kcp::CLUSTER: "c1/shop/keys"});
     assert_eq!(
         marked,
         Some(json!({"metadata": {"annotations": marks, "labels": labels}}))

@@ -43,8 +43,10 @@ pub const BELONGINGS: &str = "related-objects";
 /// With what annotations of an object in kcp begin that name its related objects.
 pub const RELATED_PREFIX: &str = "related-resources.syncagent.kcp.io/";
 
-/// With what labels begin of what has come to the service cluster with objects: one for each of these.
-pub const RELATED_TO_PREFIX: &str = "related-to.syncagent.kcp.io/";
+/// With what labels begin of what has come to the service cluster with objects: one for each of these. Like kcp's own
+/// labels and its annotation of the cluster, none is ever copied, by this agent or the Go agent, whose tests allow no
+/// other marks there.
+pub const RELATED_TO_PREFIX: &str = "claimed.internal.apis.kcp.io/related-to-";
 
 /// With what all of the agent's own keys begin.
 pub const OWN_PREFIX: &str = "syncagent.kcp.io/";
@@ -106,6 +108,12 @@ impl ObjectKey {
         });
         let hash = json::hash_of_json(&json::text(&object));
         format!("obj-state-{}-{}", self.cluster, &hash[..20])
+    }
+
+    /// What the annotation `kcp.io/cluster` says of what has come to the service cluster from this workspace, with these
+    /// namespace and name.
+    pub fn related_mark(&self, namespace: &str, name: &str) -> String {
+        format!("{}/{namespace}/{name}", self.cluster)
     }
 
     /// The label of what has come to the service cluster with this object, which is of this type in kcp.

@@ -8,8 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::apply::WRITER;
 use crate::kcp;
 use crate::keys::{
-    AGENT_NAME, CLUSTER, DELETION_PROPAGATION, FINALIZER, NAME, NAME_HASH, NAMESPACE, NAMESPACE_HASH, OBJECT_STATE,
-    ObjectKey,
+    AGENT_NAME, CLUSTER, DELETION_PROPAGATION, FINALIZER, NAME_HASH, NAMESPACE_HASH, OBJECT_STATE, ObjectKey,
 };
 
 /// What is to be done next with a pair.
@@ -225,7 +224,9 @@ pub fn belongs_to_another(found: &Value, cluster: &str, agent: &str, is_known: b
         return Some("it is the copy of a published object");
     }
     match text(found, "annotations", kcp::CLUSTER) {
-        Some(other) => (other != cluster).then_some("it belongs to an object of another workspace"),
+        Some(mark) => {
+            (mark.split('/').next() != Some(cluster)).then_some("it belongs to an object of another workspace")
+        }
         // Somebody has given it to the agent.
         None if text(found, "labels", AGENT_NAME) == Some(agent) => None,
         // What the Go agent has made has no marks.
@@ -258,8 +259,8 @@ pub fn is_no_origin(source: &Value) -> Option<&'static str> {
 
 /// Of which object of its workspace something on the service cluster says that it is from: namespace and name.
 pub fn origin_of(found: &Value) -> Option<(&str, &str)> {
-    let name = text(found, "annotations", NAME)?;
-    Some((text(found, "annotations", NAMESPACE).unwrap_or_default(), name))
+    let (_, origin) = text(found, "annotations", kcp::CLUSTER)?.split_once('/')?;
+    origin.split_once('/')
 }
 
 fn managers_of(found: &Value) -> impl Iterator<Item = &Value> {
@@ -492,6 +493,16 @@ mod tests {
         for (found, is_known, is_taken) in [
             (with(none.clone(), own.clone(), "kubectl"), false, true),
             (
+                with(none.clone(), json!({kcp::CLUSTER: "c1/shop/keys"}), "kubectl"),
+                false,
+                true,
+            ),
+            (
+                with(none.clone(), json!({kcp::CLUSTER: "c12/shop/keys"}), "kubectl"),
+                false,
+                false,
+            ),
+            (
                 with(none.clone(), json!({kcp::CLUSTER: "c2"}), "api-syncagent"),
                 true,
                 false,
@@ -544,7 +555,7 @@ mod tests {
             (json!({"app": "x", AGENT_NAME: "me"}), json!({"a": "b"}), true),
             (json!({OBJECT_STATE: "true"}), json!({}), false),
             (json!({CLUSTER: "c1"}), json!({}), false),
-            (json!({}), json!({kcp::CLUSTER: "c1"}), false),
+            (json!({}), json!({kcp::CLUSTER: "c1/shop/keys"}), false),
         ] {
             let source = json!({"metadata": {"labels": labels, "annotations": annotations}});
             assert_eq!(is_no_origin(&source).is_none(), is_origin, "{source}");

@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::locating::{End, Pair};
 use super::{Pass, name_of};
-use crate::kcp;
 use crate::kinds::{Origin, Related};
 use crate::labels::Selector;
 use crate::lifecycle;
@@ -49,7 +48,8 @@ impl Pass<'_> {
 
     /// What has come from which object of this workspace.
     fn pair_of(&self, origin: &End<'_>, found: &Value) -> Option<Pair> {
-        let is_from_here = found["metadata"]["annotations"][kcp::CLUSTER] == *self.key.cluster;
+        let (cluster, agent) = (&self.key.cluster, &self.job.agent);
+        let is_from_here = lifecycle::belongs_to_another(found, cluster, agent, false).is_none();
         let (namespace, name) = lifecycle::origin_of(found).filter(|_| is_from_here)?;
         let to: ObjectName = name_of(found);
         Some((origin.name(namespace, name), to))
