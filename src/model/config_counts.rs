@@ -74,7 +74,7 @@ impl Model {
         self.name_what_else_fails(&mut entries, &failing.without_type);
         let Entries { mut all, mut total } = entries;
         total.held = objects;
-        let is_kept = |kind: ConfigKind| !self.statuses.is_lacking(kind, self.now);
+        let is_kept = |kind: ConfigKind| self.statuses.may_be_stored(kind);
         share_hold(
             all.values_mut().map(|((kind, _), ours)| (is_kept(*kind), ours)),
             objects,

@@ -188,7 +188,12 @@ impl ConfigStatuses {
         self.kinds.get(&kind) == Some(&Stores::It)
     }
 
-    /// True if it does not.
+    /// True unless it was tried and was not stored, until it is: that it is tried once more is no news for other kinds.
+    pub(super) fn may_be_stored(&self, kind: ConfigKind) -> bool {
+        !matches!(self.kinds.get(&kind), Some(Stores::Less(..)))
+    }
+
+    /// True if it does not, and is not to be tried again yet.
     pub(super) fn is_lacking(&self, kind: ConfigKind, now: Instant) -> bool {
         self.kinds.get(&kind).is_some_and(|stores| stores.is_lacking(now))
     }
@@ -425,8 +430,11 @@ mod tests {
             (false, false),
             "the next of the same kind"
         );
+        assert!(!statuses.may_be_stored(kind));
         now += LONGEST_LACKING;
         assert!(!statuses.is_lacking(kind, now));
+        // Otherwise what other configs say of a hold would change for that moment.
+        assert!(!statuses.may_be_stored(kind));
         assert_eq!(statuses.is_not_stored(kind, now), (true, false));
         assert!(statuses.is_lacking(kind, now + LONGEST_LACKING - Duration::from_secs(1)));
     }
