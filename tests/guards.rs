@@ -10,6 +10,8 @@ mod another_hub;
 mod backup;
 #[path = "guards/bench.rs"]
 mod bench;
+#[path = "guards/edge_backup.rs"]
+mod edge_backup;
 #[path = "guards/many.rs"]
 mod many;
 #[path = "guards/many_up.rs"]

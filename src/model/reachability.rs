@@ -160,6 +160,8 @@ impl Model {
                 self.edge_object.may_be_another();
                 // The answer to a heartbeat shows whether it has gone back to older versions.
                 self.heartbeat_at_once();
+            } else {
+                self.side_may_be_restored(side);
             }
         }
     }

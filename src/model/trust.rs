@@ -248,6 +248,20 @@ impl Model {
         }
     }
 
+    /// A side was away, and may have been restored from a backup meanwhile. By now it may have made more versions than it had
+    /// lost, so that neither its versions nor its watches would ever say so: lists show what is there. (The edge is near;
+    /// over the link to the hub that would cost too much whenever it fails.)
+    pub(super) fn side_may_be_restored(&mut self, side: Side) {
+        let of_side = self.sources.iter().filter(|(_, source)| source.feed.side() == side);
+        let settled: Vec<SourceId> = of_side
+            .filter(|(_, source)| source.list != 0 && !source.listing)
+            .map(|(&id, _)| id)
+            .collect();
+        for id in settled {
+            self.reread_source(id);
+        }
+    }
+
     /// A list of one type is older than what others of the side have reported: it was restored from a backup or has lost
     /// its last writes, and by now their watches may go on as if nothing had happened. What has reported later versions
     /// is listed again, as after a start. (Of a type that is stored elsewhere this says nothing, and costs a list.)
