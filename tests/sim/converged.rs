@@ -195,6 +195,11 @@ pub fn is_config(key: &Key) -> bool {
     [CONFIGS, NAMERS].contains(&&*key.resource)
 }
 
+/// True for the objects that stand for edges.
+pub fn is_edge(key: &Key) -> bool {
+    &*key.resource == "edges.edge.kubestellar.io"
+}
+
 /// True if any of these selects the hub's object as a whole.
 pub fn is_selected(specs: &[Value], names: &Conversions, key: &Key) -> bool {
     let specs: Vec<&Value> = specs.iter().collect();

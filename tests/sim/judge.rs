@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::classes::Class;
-use super::converged::{LEFT_OVER, differences, is_config};
+use super::converged::{LEFT_OVER, differences, is_config, is_edge};
 use super::converged_up::{self, is_in_conflict, used_by_others};
 use super::conversions::{Conversions, origin_of};
 use super::flows::DOWNSYNC;
@@ -19,7 +19,7 @@ use super::panics;
 use super::request::Verb;
 use super::run::Run;
 use super::store::Key;
-use super::types::DEFINITIONS;
+use super::types::{DEFINITIONS, EDGE_SYNC_CONFIGS, EDGES};
 
 /// The most requests an hour about one config: two heartbeats, one more when the hour holds three, and what the edge says,
 /// where the hub did not take that before.
@@ -219,8 +219,8 @@ impl Run {
             } else if self.heartbeat.is_some() && is_config(&key) {
                 let has_status = key.resource.starts_with("syncerconfigs");
                 if has_status { HEARTBEATS } else { WITHOUT_STATUS }
-            } else if self.heartbeat.is_some() && key.resource.starts_with("edges.") {
-                WITHOUT_EDGES
+            } else if self.heartbeat.is_some() && is_edge(&key) {
+                if self.keeps_edges() { HEARTBEATS } else { WITHOUT_EDGES }
             } else if self.is_in_conflict(&key) {
                 CONFLICTING
             } else if self.waits_for_its_place(&key) {
@@ -307,8 +307,13 @@ impl Run {
         deletes_too && edge.get(key).is_some_and(|copy| is_left(copy))
     }
 
+    /// True if the hub has the object that stands for the edge.
+    fn keeps_edges(&self) -> bool {
+        self.heartbeat.is_some() && !self.world.hub.store.borrow().lacks.contains(EDGES)
+    }
+
     fn check_idle(&self, ledger: &mut Ledger, before: &Counts, after: &Counts) {
-        let lacks = |side| side == Side::Hub && self.world.hub.store.borrow().lacks.is_some();
+        let lacks = |side| side == Side::Hub && self.world.hub.store.borrow().lacks.contains(EDGE_SYNC_CONFIGS);
         let used = used_by_others(&self.world.hub.store.borrow()) as u64;
         let keys: Vec<Key> = self
             .world
@@ -339,8 +344,9 @@ impl Run {
                 Verb::List if self.pace_at(side) != Mode::Watch => sources * 61 + asked + looks,
                 Verb::List => asked + looks,
                 Verb::Stream => asked,
-                // A heartbeat that could not ask where the status goes is tried again at its interval, of half an hour.
-                Verb::Discover => looks + u64::from(side == Side::Hub),
+                // A heartbeat that could not ask where the status goes is tried again at its interval, of half an hour. The
+                // next one after a side was away asks for the versions of both.
+                Verb::Discover => looks + u64::from(side == Side::Hub) + u64::from(self.keeps_edges()),
                 // Judged by the object.
                 Verb::Get | Verb::Apply | Verb::MergePatch | Verb::JsonPatch | Verb::Delete => continue,
                 Verb::Create if self.world.habits.upsync => continue,

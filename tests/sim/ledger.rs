@@ -14,7 +14,7 @@ use super::choices::Choices;
 use super::converged;
 use super::conversions::origin_of;
 use super::fields::owns_replicas;
-use super::flows::{DOWNSYNC, FLOWS, Flow, UPSYNC, is_another_targets, origin_uid};
+use super::flows::{DOWNSYNC, FLOWS, Flow, SYNC_TARGET, UPSYNC, is_another_targets, origin_uid};
 use super::history::History;
 use super::places::rest;
 use super::request::{Ask, Verb};
@@ -444,6 +444,13 @@ impl Ledger {
         if side == Side::Hub && self.heartbeat && converged::is_config(&key) {
             if rest(before) != rest(write.after) {
                 self.break_promise(format!("wrote more than the status of {key}"), &[&key]);
+            }
+            return;
+        }
+        if side == Side::Hub && self.heartbeat && converged::is_edge(&key) {
+            let is_ours = &*key.name == SYNC_TARGET && ask.verb == Verb::Apply;
+            if !is_ours || before.is_some_and(|before| rest(Some(before)) != rest(write.after)) {
+                self.break_promise(format!("wrote more than the status of its own object: {key}"), &[&key]);
             }
             return;
         }

@@ -63,7 +63,7 @@ impl Namers {
     /// Those of a run; `None` in most.
     pub fn of_run(seed: u64, world: &World) -> Option<Self> {
         let mut dice = Rng::with_seed(!seed.rotate_left(32));
-        let is_known = world.hub.store.borrow().lacks != Some(EDGE_SYNC_CONFIGS);
+        let is_known = !world.hub.store.borrow().lacks.contains(EDGE_SYNC_CONFIGS);
         let are_there = is_known && dice.f64() < SHARE;
         let change = dice.f64() < CHANGING;
         are_there.then_some(Self { dice, change })

@@ -297,7 +297,7 @@ impl Run {
         let mut dice = Rng::with_seed(!seed);
         let hub = &self.world.hub;
         if dice.f64() < 0.15 {
-            hub.store.borrow_mut().lacks = Some(types::EDGE_SYNC_CONFIGS);
+            hub.store.borrow_mut().lacks.insert(types::EDGE_SYNC_CONFIGS);
         }
         if dice.f64() < 0.2 {
             // A kcp workspace.
@@ -324,6 +324,9 @@ impl Run {
         self.world.namers = Namers::of_run(seed, &self.world);
         // So that also a small plan is made and followed in many turns, between which all else goes on.
         self.plan_slice = dice.choice([1, 10, 100, PLAN_SLICE]).unwrap_or(PLAN_SLICE);
+        if dice.bool() {
+            self.world.hub.store.borrow_mut().lacks.remove(types::EDGES);
+        }
     }
 
     /// How a side is read.

@@ -1,11 +1,13 @@
 //! A versioned store of objects, as etcd is to an API server: every write has a version, and the past can be read until
 //! it is compacted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
+
+use super::types;
 
 /// What each side puts into every namespace by itself, and what is right on that side alone.
 pub const ROOT_CERTIFICATE: &str = "kube-root-ca.crt";
@@ -79,8 +81,8 @@ pub struct Store {
     next_uid: u64,
     /// It has the controllers that put something into each new namespace.
     pub fills_namespaces: bool,
-    /// A built-in type, by its plural, that this side does not serve.
-    pub lacks: Option<&'static str>,
+    /// Built-in types, by their plurals, that this side does not serve.
+    pub lacks: BTreeSet<&'static str>,
     /// Custom types, `resource.group`, that are not served for now, whose objects are kept; and since when.
     pub hidden: BTreeMap<String, Instant>,
 }
@@ -96,7 +98,7 @@ impl Store {
             uids: uids.to_owned(),
             next_uid: 0,
             fills_namespaces: true,
-            lacks: None,
+            lacks: BTreeSet::from([types::EDGES]),
             hidden: BTreeMap::new(),
         }
     }

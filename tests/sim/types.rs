@@ -31,8 +31,11 @@ pub const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 /// Plural of the kind of configs that not every hub has.
 pub const EDGE_SYNC_CONFIGS: &str = "edgesyncconfigs";
 
+/// Plural of the objects that stand for edges, which not every hub has either.
+pub const EDGES: &str = "edges";
+
 /// Group, version, plural, kind, namespaced, status subresource.
-const BUILT_IN: [BuiltIn; 8] = [
+const BUILT_IN: [BuiltIn; 9] = [
     ("", "v1", "namespaces", "Namespace", false, true),
     ("", "v1", "configmaps", "ConfigMap", true, false),
     ("", "v1", "events", "Event", true, false),
@@ -64,6 +67,7 @@ const BUILT_IN: [BuiltIn; 8] = [
         false,
         false,
     ),
+    ("edge.kubestellar.io", "v2alpha1", EDGES, "Edge", false, true),
 ];
 
 impl Type {
@@ -160,7 +164,7 @@ fn is_established(definition: &Value) -> bool {
 }
 
 fn built_in(store: &Store) -> impl Iterator<Item = &'static BuiltIn> {
-    BUILT_IN.iter().filter(|ty| store.lacks != Some(ty.2))
+    BUILT_IN.iter().filter(|ty| !store.lacks.contains(ty.2))
 }
 
 /// Everything that is served now.
