@@ -3,13 +3,17 @@
 //! In a string, YAML treats U+0085, U+2028 and U+2029 as line breaks and folds the blanks around them, refuses control
 //! characters, and knows neither an escaped `/` nor characters that are escaped as two surrogates. A key has to be
 //! short, and on one line with its colon. All of that is rewritten here, in the few bodies that have it; JSON allows
-//! these characters only in strings, so the text is read byte by byte. Newer servers read
+//! these characters only in strings, so the text is read byte by byte. What API servers escape only for browsers, `<`, `>`
+//! and `&`, is one byte again: as six, an object of 600 kB that they have accepted would be too large for them. Newer servers read
 //! `application/apply-patch+cbor` too, but none reads JSON.
 
 use bytes::Bytes;
 
 /// A key that is longer than this, in bytes, is marked by a `?` before it. YAML allows 1,024 characters without.
 const LONG_KEY: usize = 500;
+
+/// What Go escapes in JSON, so that browsers see no markup in it.
+const FOR_BROWSERS: [&str; 3] = ["<", ">", "&"];
 
 /// JSON text that means the same to a reader of YAML. It is not copied if nothing has to change.
 pub(super) fn for_yaml(json: Bytes) -> Bytes {
@@ -84,6 +88,9 @@ impl Copy<'_> {
             Some(b'/') => self.replace(at, 2, "/"),
             Some(b'u') => {
                 let Some(high) = self.unit(at) else { return 2 };
+                if let Some(text) = FOR_BROWSERS.iter().find(|text| text.encode_utf16().eq([high])) {
+                    return self.replace(at, 6, text);
+                }
                 if !(0xd800..0xe000).contains(&high) {
                     return 6;
                 }
@@ -160,6 +167,7 @@ mod tests {
             ),
             (r#""\/\\/\"/""#, r#""/\\/\"/""#),
             (r#""\ud83d\ude00\u00e9""#, "\"\u{1f600}\\u00e9\""),
+            (r#""\u003cb a=\u0026\u003E\\u003c\u003d""#, r#""<b a=&>\\u003c\u003d""#),
             (r#""\ud83dx\ude00""#, "\"\u{fffd}x\u{fffd}\""),
             (r#""\ud83d\u0041""#, "\"\u{fffd}\\u0041\""),
             ("{\"a\"\n:\r\n 1}", "{\"a\": 1}"),
