@@ -119,6 +119,10 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<
                 (OnlyWith::Annotations(_), found) if !found.as_ref().is_some_and(|meta| is_ours(&job, meta)) => {
                     Ok(Returned::NotOurs)
                 }
+                // The copy is still marked as that of the object which had this name before: it is corrected meanwhile.
+                (OnlyWith::Annotations(_), Some(meta)) if meta.annotations.get(OWNER) != Some(&owner) => {
+                    Ok(Returned::Another)
+                }
                 (OnlyWith::Uid(uid), found) if found.as_ref().is_none_or(|meta| meta.uid != uid) => {
                     Ok(Returned::Another)
                 }
@@ -272,6 +276,8 @@ mod tests {
         r#"{"kind":"Status","reason":"Invalid","message":"testing value failed","details":{"name":"a"},"code":422}"#;
     const THEIRS: &str = WRITTEN;
     const OURS: &str = r#"{"metadata":{"namespace":"shop","name":"a","resourceVersion":"8","annotations":{"edge.kubestellar.io/upsynced":"Gauge/shop/a","edge.kubestellar.io/owner":"u1/gauges.example.org/"}}}"#;
+    /// Of an object that was deleted and created again at once: it was a WARN, with advice to update the hub.
+    const OF_FORMER: &str = r#"{"metadata":{"namespace":"shop","name":"a","resourceVersion":"8","annotations":{"edge.kubestellar.io/upsynced":"Gauge/shop/a","edge.kubestellar.io/owner":"u0/gauges.example.org/"}}}"#;
     const GONE: &str = r#"{"kind":"Status","reason":"NotFound","details":{"name":"a","kind":"gauges"},"code":404}"#;
 
     fn job(direction: Direction) -> StatusJob {
@@ -325,6 +331,7 @@ mod tests {
     async fn a_refusal_is_kept_apart_from_an_object_that_is_no_longer_ours() {
         for (then, expected) in [
             ((200, THEIRS), Some(Returned::NotOurs)),
+            ((200, OF_FORMER), Some(Returned::Another)),
             ((404, GONE), Some(Returned::NotOurs)),
             ((200, OURS), None),
             ((503, "{}"), None),
