@@ -14,10 +14,9 @@ use super::{AtHand, Key, Model, Task, TypeId};
 use crate::plan::{Direction, Selection};
 use crate::report::LeftOut;
 use crate::side::Side;
-use crate::sync::meta::Meta;
+use crate::sync::meta::{Meta, Object};
 use crate::sync::object::{Desired, Status, has_ephemeral_containers};
 use crate::sync::ownership::{Marked, origin_hash};
-use crate::sync::parsed::Parsed;
 
 impl Model {
     /// The list under way has named an origin of which there is no news.
@@ -65,7 +64,7 @@ impl Model {
 
     /// A Job has finished and was deleted at the edge by its `ttlSecondsAfterFinished`: it does not run again, and its
     /// last status is returned, so that a later run knows that too.
-    fn job_is_over(&mut self, type_id: TypeId, name: &ObjectName, (version, wanted): (u64, u64), last: &Parsed<'_>) {
+    fn job_is_over(&mut self, type_id: TypeId, name: &ObjectName, (version, wanted): (u64, u64), last: &Object) {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
@@ -81,7 +80,7 @@ impl Model {
         if state.inventory.copy_gone(name, version) {
             self.enqueue(type_id, name.clone(), None);
         }
-        self.return_status(type_id, name, Some(last.bytes.clone()));
+        self.return_status(type_id, name, Some(last.bytes().clone()));
     }
 
     /// If a copy that a former conversion made is gone, or ours no longer, its name is free for the object that has it
@@ -100,7 +99,7 @@ impl Model {
         type_id: TypeId,
         name: &ObjectName,
         list: super::ListEpoch,
-        object: &Parsed<'_>,
+        object: &Object,
     ) -> Result<(), Error> {
         let meta = &object.meta;
         let Some(state) = self.types.get_mut(&type_id) else {
@@ -169,8 +168,8 @@ impl Model {
             self.report
                 .leaves_out(side, resource, &pod, LeftOut::EphemeralContainers);
         }
-        self.meet_rival(type_id, name, object.bytes);
-        let at_edge = (direction == Direction::Up).then(|| object.bytes.clone());
+        self.meet_rival(type_id, name, object.bytes());
+        let at_edge = (direction == Direction::Up).then(|| object.bytes().clone());
         // A new status, say, is no reason to try earlier what has failed.
         let is_no_news = wants_what_it_did && self.queue.has(&Key::new(type_id, Task::Object, name.clone()));
         if needs_worker && !is_no_news {
@@ -250,7 +249,7 @@ impl Handler for OriginsHandler {
         model.reads_all_again(self.0, self.1, id);
     }
 
-    fn object(&self, model: &mut Model, id: SourceId, object: Parsed<'_>) -> Result<(), Error> {
+    fn object(&self, model: &mut Model, id: SourceId, object: Object) -> Result<(), Error> {
         let type_id = self.0;
         let Some(source) = model.sources.get(&id) else {
             return Ok(());
@@ -305,7 +304,7 @@ impl Handler for OriginsHandler {
         model.origin_unchanged(id, self.0, &meta);
     }
 
-    fn gone(&self, model: &mut Model, id: SourceId, last: &Parsed<'_>) {
+    fn gone(&self, model: &mut Model, id: SourceId, last: &Object) {
         model.source_reaches(id, last.meta.version_number());
         model.origin_gone(self.0, &last.meta);
     }

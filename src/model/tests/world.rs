@@ -103,11 +103,12 @@ impl World {
         };
         match event {
             SourceEvent::Object(object) => {
-                let meta = Meta::parse(object).expect("it is an object");
-                self.origins.insert((type_id, meta.object_name()), object.clone());
+                let meta = &object.meta;
+                self.origins
+                    .insert((type_id, meta.object_name()), object.bytes().clone());
             }
             SourceEvent::Gone(object) => {
-                let meta = Meta::parse(object).expect("it is an object");
+                let meta = &object.meta;
                 self.origins.remove(&(type_id, meta.object_name()));
             }
             _ => {}

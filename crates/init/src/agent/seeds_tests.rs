@@ -83,6 +83,10 @@ fn bytes(object: &Value) -> Bytes {
     object.to_string().into()
 }
 
+fn read(object: &Value) -> Box<kube_lite::Object> {
+    Box::new(kube_lite::Object::take_apart(bytes(object)).expect("it is an object"))
+}
+
 fn url(cluster: &str, number: usize) -> String {
     format!("https://s{number}/services/initializingworkspaces/{cluster}:dev")
 }
@@ -270,7 +274,7 @@ impl History {
         source.events.push_back(SourceEvent::Begin(Covers::Everything));
         source
             .events
-            .extend(view.values().map(|object| SourceEvent::Object(bytes(object))));
+            .extend(view.values().map(|object| SourceEvent::Object(read(object))));
         source.events.push_back(SourceEvent::Complete(VERSIONS));
         source.shown = view;
     }
@@ -283,12 +287,12 @@ impl History {
             let source = self.sources.get_mut(&id).expect("it is read");
             for (name, object) in &view {
                 if source.shown.get(name) != Some(object) {
-                    source.events.push_back(SourceEvent::Object(bytes(object)));
+                    source.events.push_back(SourceEvent::Object(read(object)));
                 }
             }
             for (name, object) in &source.shown {
                 if !view.contains_key(name) {
-                    source.events.push_back(SourceEvent::Gone(bytes(object)));
+                    source.events.push_back(SourceEvent::Gone(read(object)));
                 }
             }
             source.shown = view;
@@ -303,7 +307,7 @@ impl History {
         };
         match (feed, &event) {
             (Feed::Targets, SourceEvent::Object(object)) => {
-                let target: Value = serde_json::from_slice(object).expect("it is an object");
+                let target: Value = serde_json::from_slice(object.bytes()).expect("it is an object");
                 let path = target["spec"]["workspaceTypeRef"]["path"].as_str().expect("it has one");
                 let of = TYPES.iter().position(|(known, _)| *known == path).expect("it is known");
                 let template = target["spec"]["sources"][0]["template"]["name"]
@@ -313,7 +317,7 @@ impl History {
                 self.heard.targets.insert(name.to_owned(), (of, template.to_owned()));
             }
             (Feed::Targets, SourceEvent::Gone(object)) => {
-                let target: Value = serde_json::from_slice(object).expect("it is an object");
+                let target: Value = serde_json::from_slice(object.bytes()).expect("it is an object");
                 self.heard
                     .targets
                     .remove(target["metadata"]["name"].as_str().expect("it has one"));
@@ -323,7 +327,7 @@ impl History {
                 self.heard.targets.retain(|name, _| shown.contains_key(name));
             }
             (Feed::Templates, SourceEvent::Object(object)) => {
-                let template: Value = serde_json::from_slice(object).expect("it is an object");
+                let template: Value = serde_json::from_slice(object.bytes()).expect("it is an object");
                 let version = template["metadata"]["annotations"]["version"]
                     .as_str()
                     .expect("it has one");

@@ -31,6 +31,10 @@ fn bytes(object: &Value) -> Bytes {
     object.to_string().into()
 }
 
+fn read(object: &Value) -> Box<kube_lite::Object> {
+    Box::new(kube_lite::Object::take_apart(bytes(object)).expect("it is an object"))
+}
+
 fn target(name: &str, path: &str, template: &str) -> Value {
     json!({
         "metadata": {"name": name, "uid": format!("uid-{name}"), "annotations": {CLUSTER: "conf"}},
@@ -123,13 +127,13 @@ impl Bench {
     fn lists(&mut self, feed: Feed, objects: &[Value]) {
         self.source(feed, SourceEvent::Begin(Covers::Everything));
         for object in objects {
-            self.source(feed, SourceEvent::Object(bytes(object)));
+            self.source(feed, SourceEvent::Object(read(object)));
         }
         self.source(feed, SourceEvent::Complete(VERSIONS));
     }
 
     fn shows(&mut self, feed: Feed, object: &Value) {
-        self.source(feed, SourceEvent::Object(bytes(object)));
+        self.source(feed, SourceEvent::Object(read(object)));
     }
 
     /// The workspaces that are to be filled now, each with the names of its targets.
@@ -302,7 +306,7 @@ fn shards_come_and_go_with_the_urls_of_the_type() {
     assert_eq!(bench.releasing(), []);
     bench.source(
         Feed::Type(0),
-        SourceEvent::Gone(bytes(&workspace_type("root", &["https://s2"]))),
+        SourceEvent::Gone(read(&workspace_type("root", &["https://s2"]))),
     );
     assert_eq!(bench.opened.keys().collect::<Vec<_>>(), [&Side::Type(0)]);
     bench.shows(Feed::Type(0), &workspace_type("root", &["https://s2"]));
@@ -315,7 +319,7 @@ fn a_target_that_is_gone_or_being_deleted_is_served_no_longer() {
     let mut deleted = target("a", "root", "t");
     deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     let ends: [fn(&mut Bench, &Value); 3] = [
-        |bench, _| bench.source(Feed::Targets, SourceEvent::Gone(bytes(&target("a", "root", "t")))),
+        |bench, _| bench.source(Feed::Targets, SourceEvent::Gone(read(&target("a", "root", "t")))),
         |bench, deleted| bench.shows(Feed::Targets, deleted),
         |bench, _| bench.lists(Feed::Targets, &[]),
     ];
