@@ -43,7 +43,7 @@ impl Model {
         let feed = source.feed;
         match event {
             SourceEvent::Begin(covers) => {
-                let list = self.new_list();
+                let list = self.lists.next();
                 if let Some(source) = self.sources.get_mut(&id) {
                     source.list = list;
                     source.listing = true;

@@ -338,7 +338,7 @@ impl Model {
 
     /// The type, if there are finished Jobs, and the hub that answers is the one that they are from.
     fn type_of_finished(&self, type_id: TypeId) -> Option<String> {
-        if self.finished.all.is_empty() || self.identity(Side::Hub).is_another() {
+        if self.finished.all.is_empty() || self.sides.identity(Side::Hub).is_another() {
             return None;
         }
         let state = self.types.get(&type_id)?;

@@ -10,7 +10,7 @@ use kube_lite::{Error, ObjectName};
 
 use super::handler::Handler;
 use super::inventory::Held;
-use super::{AtHand, Key, Model, Task, TypeId};
+use super::{Key, Model, Task, TypeId};
 use crate::plan::{Direction, Selection};
 use crate::report::LeftOut;
 use crate::side::Side;
@@ -124,7 +124,7 @@ impl Model {
         let is_listed = self
             .types
             .get(&type_id)
-            .is_some_and(|state| self.has_listed_copies(state));
+            .is_some_and(|state| state.has_listed_copies(&self.sources));
         let shows_end = desired.as_ref().is_some_and(|desired| desired.finished);
         self.origin_of_finished(type_id, name, (&meta.uid, shows_end), list);
         let state = self.types.get_mut(&type_id).expect("found above");
@@ -229,14 +229,6 @@ impl Model {
         if direction == Direction::Up {
             // Which namespaces at the hub are unused is known only once everything that is upsynced has been listed.
             self.upsync_left_a_namespace();
-        }
-    }
-
-    pub(super) fn enqueue(&mut self, type_id: TypeId, name: ObjectName, desired: Option<Rc<Desired>>) {
-        if let Some(state) = self.types.get(&type_id) {
-            let class = state.class(&name);
-            let at_hand = desired.map(AtHand::Desired);
-            self.queue_up(Key::new(type_id, Task::Object, name), class, at_hand);
         }
     }
 }

@@ -301,7 +301,7 @@ impl Model {
         let is_wanted = outcome.desired_hash != 0;
         let reason = match held {
             HeldFor::OtherCluster(found) => {
-                let expected = self.identity(direction.origin()).expected();
+                let expected = self.sides.identity(direction.origin()).expected();
                 Reason::OtherCluster {
                     expected: expected.unwrap_or_default().to_owned(),
                     found: found.clone(),

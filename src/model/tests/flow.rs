@@ -58,7 +58,7 @@ fn many_deletes_at_once_are_held_until_their_time_is_over() {
     let origins = bench.origins();
     bench.list(origins, &[config_map("a", 10)], 30);
     assert!(bench.work.is_empty(), "three of four: {:?}", bench.working());
-    let held = bench.model.held_by_reason();
+    let held = bench.model.guard.held_by_reason(&bench.model.types);
     assert_eq!(held.values().sum::<usize>(), 3);
     bench.pass(GRACE / 2);
     assert!(bench.work.is_empty());

@@ -484,7 +484,7 @@ impl Bench {
 
     /// How many deletes are held for this reason.
     pub(super) fn held_for(&mut self, direction: Direction, reason: &str) -> Option<usize> {
-        let held = self.model.held_by_reason();
+        let held = self.model.guard.held_by_reason(&self.model.types);
         let mut held = held.into_iter();
         held.find_map(|((of, why), objects)| (of == direction && why == reason).then_some(objects))
     }
