@@ -378,7 +378,7 @@ impl Model {
 
 impl Role for Model {
     type Side = Side;
-    type Place = Infallible;
+    type Location = Infallible;
     type Feed = Feed;
     type Request = Request;
     type Answer = Answer;

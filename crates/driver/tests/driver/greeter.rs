@@ -83,7 +83,7 @@ impl Greeter {
 
 impl Role for Greeter {
     type Side = Side;
-    type Place = ObjectName;
+    type Location = ObjectName;
     type Feed = Shelves;
     type Request = Greet;
     type Answer = Greeted;

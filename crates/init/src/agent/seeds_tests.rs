@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::kcp::CLUSTER;
-use crate::sides::Place;
+use crate::sides::Location;
 
 const SEEDS: u64 = 300;
 /// What happens in a history before all is well.
@@ -72,7 +72,7 @@ struct History {
     agent: Agent,
     now: Instant,
     sources: BTreeMap<SourceId, Source>,
-    places: BTreeMap<Side, Place>,
+    places: BTreeMap<Side, Location>,
     requests: Vec<Request>,
     /// What has been done, and the agent has not heard of.
     answers: Vec<Answer>,
@@ -212,7 +212,7 @@ impl History {
                 self.world.templates.iter().map(template).collect()
             }
             Feed::Type(_) => {
-                let Some(Place::Workspace(at)) = self.places.get(&driver::Feed::side(feed)) else {
+                let Some(Location::Workspace(at)) = self.places.get(&driver::Feed::side(feed)) else {
                     return BTreeMap::new();
                 };
                 let found = TYPES
@@ -238,7 +238,7 @@ impl History {
                     .collect()
             }
             Feed::Clusters(_) => {
-                let Some(Place::Url(at)) = self.places.get(&driver::Feed::side(feed)) else {
+                let Some(Location::Url(at)) = self.places.get(&driver::Feed::side(feed)) else {
                     return BTreeMap::new();
                 };
                 let shown = self

@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use super::*;
 use crate::kcp::{CLUSTER, parsed};
 use crate::objects::SourceError;
-use crate::sides::Place;
+use crate::sides::Location;
 
 /// An agent, and the sources that it reads.
 struct Bench {
     agent: Agent,
     now: Instant,
     sources: Vec<(SourceId, Feed)>,
-    opened: BTreeMap<Side, Place>,
+    opened: BTreeMap<Side, Location>,
     requests: Vec<Request>,
 }
 
@@ -196,9 +196,9 @@ fn filled(cluster: &str, targets: &[&str]) -> (String, Vec<String>) {
 #[test]
 fn a_workspace_is_filled_and_then_let_go() {
     let mut bench = Bench::serving();
-    assert_eq!(bench.opened[&Side::Type(0)], Place::Workspace("root".into()));
+    assert_eq!(bench.opened[&Side::Type(0)], Location::Workspace("root".into()));
     let url = "https://s1/initializingworkspaces/x";
-    assert_eq!(bench.opened[&Side::Shard(0)], Place::Url(url.into()));
+    assert_eq!(bench.opened[&Side::Shard(0)], Location::Url(url.into()));
     bench.fills(0, "w", Outcome::Complete(0));
     assert_eq!(bench.releasing(), [("w".to_owned(), "root:dev".to_owned())]);
     bench.handle(Event::Answer(Answer::Released(key(0, "w"), Ok(Released::At(7)))));
@@ -285,10 +285,13 @@ fn a_target_without_a_path_means_a_type_beside_it() {
     let mut unplaced = target("b", "", "t");
     unplaced["metadata"].as_object_mut().unwrap().remove("annotations");
     bench.lists(Feed::Targets, &[target("a", "", "t"), unplaced]);
-    let places: Vec<&Place> = bench.opened.values().collect();
+    let places: Vec<&Location> = bench.opened.values().collect();
     assert_eq!(
         places,
-        [&Place::Workspace("conf".into()), &Place::Workspace("root:conf".into())]
+        [
+            &Location::Workspace("conf".into()),
+            &Location::Workspace("root:conf".into())
+        ]
     );
 }
 

@@ -19,7 +19,7 @@ use crate::kcp::{self, Export, parsed};
 use crate::keys;
 use crate::kinds::Origin;
 use crate::rivals::{self, May};
-use crate::sides::{Key, Place, Primary, Side};
+use crate::sides::{Key, Location, Primary, Side};
 use crate::turn::{AtHand, Copied};
 
 impl Agent {
@@ -164,7 +164,7 @@ impl Agent {
         }
         for (number, url) in new {
             report::shard_begins(&url);
-            self.outbox.open(Side::Shard(number), Place(url));
+            self.outbox.open(Side::Shard(number), Location(url));
             let bindings = Reading::of_all(kcp::bindings(), Style::Whole);
             self.outbox.read(Feed::Bindings(number), bindings);
             let routes: Vec<u32> = self.published.routes().map(|(number, _)| number).collect();
