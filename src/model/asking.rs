@@ -76,9 +76,8 @@ pub(crate) struct Answers {
     pub(crate) lacking: BTreeSet<(String, String)>,
 }
 
-/// Types, by group and plural, that a side may lack. With a scope, it also lacks a type that it serves with another
-/// one: true for namespaced.
-pub(crate) type Lacking = BTreeMap<(String, String), Option<bool>>;
+/// Types, by group and plural, that a side may lack, and how: at every version, or with that scope alone.
+pub(crate) type Lacking = BTreeMap<(String, String), Absence>;
 
 /// The versions of each named group.
 pub(crate) type Groups = BTreeMap<String, Vec<String>>;
@@ -157,7 +156,11 @@ impl Model {
             }
             self.timers.starts(Timer::Discovery(side));
             let mut confirm = self.to_confirm(side);
-            confirm.extend(unverified.into_iter().map(|kind| (group_and_resource(kind), None)));
+            confirm.extend(
+                unverified
+                    .into_iter()
+                    .map(|kind| (group_and_resource(kind), Absence::Side)),
+            );
             let open = self.open_groups(side);
             // Whether it is there at another version.
             let elsewhere = self.missing_at_one_version(side);
@@ -208,15 +211,12 @@ impl Model {
             .filter(|missing| missing.place.is_none() || missing.is_origin() && side == Side::Edge);
         let mut lacking = Lacking::new();
         for missing in missing {
-            let scope = match missing.absence {
-                Absence::Scope { namespaced } => Some(namespaced),
-                Absence::Side | Absence::Everywhere | Absence::Version | Absence::Kind => None,
-            };
             let known = lacking.entry((missing.group.clone(), missing.resource.clone()));
+            let known = known.or_insert(missing.absence);
             // What is wanted at either scope is lacking only if it is not served at all.
-            known
-                .and_modify(|known| *known = known.filter(|_| *known == scope))
-                .or_insert(scope);
+            if known.scope() != missing.absence.scope() {
+                *known = Absence::Side;
+            }
         }
         lacking
     }

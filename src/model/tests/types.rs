@@ -269,7 +269,7 @@ fn elsewhere(asked: &DiscoveryRequest) -> Vec<String> {
 /// The types that a side was last asked to confirm that it lacks them, as `plural.group` and its scope.
 fn to_confirm(asked: &DiscoveryRequest) -> Vec<(String, Option<bool>)> {
     let types = asked.to_confirm.iter();
-    let types = types.map(|((group, resource), scope)| (format!("{resource}.{group}"), *scope));
+    let types = types.map(|((group, resource), absence)| (format!("{resource}.{group}"), absence.scope()));
     types.collect()
 }
 

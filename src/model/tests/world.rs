@@ -182,9 +182,10 @@ impl World {
             };
             ((group, version), answer)
         });
-        let lacking = questions.to_confirm.into_iter().filter(|((group, resource), scope)| {
+        let lacking = questions.to_confirm.into_iter().filter(|((group, resource), absence)| {
             let is_it = |served: &ServedResource| {
-                served.resource.is(group, resource) && scope.is_none_or(|scope| served.resource.namespaced == scope)
+                served.resource.is(group, resource)
+                    && absence.scope().is_none_or(|scope| served.resource.namespaced == scope)
             };
             error.is_none() && !types.iter().any(is_it)
         });
