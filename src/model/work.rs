@@ -230,7 +230,7 @@ impl Model {
             identity,
             definitions: Rc::clone(&self.definitions),
             origin_version,
-            type_gone: state.plan.gone_at_origin,
+            gone_at_origin: state.plan.gone_at_origin,
             policy: Rc::clone(&self.settings.policy),
             selection,
             desired,

@@ -72,7 +72,7 @@ pub struct Job {
     /// What the syncer writes.
     pub copy_at: Address,
     /// The origin's side has proved that it no longer has any object of the type.
-    pub type_gone: bool,
+    pub gone_at_origin: bool,
     /// What the edge's owner has chosen.
     pub policy: Rc<Policy>,
     /// How it is selected now.

@@ -41,7 +41,7 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
         let hidden = read_unlabelled(copies, &job).await;
         return hidden.map_err(failed(Side::of(copies), "reading"));
     }
-    let read = match job.desired.take().filter(|_| !job.type_gone) {
+    let read = match job.desired.take().filter(|_| !job.gone_at_origin) {
         Some(desired) => Ok(Read::Wanted(desired, None)),
         None => read_desired(origins, &mut job).await,
     };
@@ -166,7 +166,7 @@ enum Read {
 }
 
 async fn read_desired(origins: &Cluster, job: &mut Job) -> Result<Read, Error> {
-    if job.type_gone {
+    if job.gone_at_origin {
         return Ok(Read::Absent);
     }
     // An unselected object is only asked for to learn whether it still exists.

@@ -467,7 +467,7 @@ fn seconds_until_deleted(mut bench: Bench, origins: Side, copies: Side, crds: &[
         if let Some(at_copy) = at_copy.filter(|at_copy| !bench.listed.contains(at_copy)) {
             bench.list(at_copy, &made, 2001 + second);
         }
-        if bench.work.iter().any(|(_, job)| job.type_gone && job.may_delete) {
+        if bench.work.iter().any(|(_, job)| job.gone_at_origin && job.may_delete) {
             return Some(second);
         }
     }
