@@ -7,6 +7,7 @@ use driver::queue::{Class, LONGEST_WAIT};
 use kube_lite::ObjectName;
 
 use super::{AtHand, Key, Model, Task, TypeId};
+use crate::side::Side;
 use crate::sync::object::Desired;
 
 impl Model {
@@ -41,5 +42,14 @@ impl Model {
                 wait.map(|wait| wait.min(LONGEST_WAIT))
             }
         }
+    }
+
+    /// A namespace is there: what could not be created without it continues.
+    pub(super) fn namespace_is_there(&mut self, side: Side, namespace: &str) {
+        let types = &self.types;
+        self.queue.wake_where(|waiting| {
+            let copies = types.get(&waiting.type_id).map(|state| state.plan.direction.copy());
+            copies == Some(side) && waiting.name.namespace() == &*namespace
+        });
     }
 }
