@@ -12,15 +12,14 @@ use std::cell::OnceCell;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
-use kube_lite::Error;
 use kube_lite::bounded::at_most;
 use kube_lite::fields::from_text;
+use kube_lite::{Error, Object};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::field_set::FieldSet;
-use super::meta::Object;
 use crate::api::FIELD_MANAGER;
 use crate::plan::Direction;
 
@@ -123,7 +122,7 @@ pub type RevertFrom<'a> = Option<&'a [String]>;
 /// whether it is being deleted; a restart of pods is none of these. Nor is what somebody has beside us with
 /// the values that we have set: a server lets two managers have a field only as long as they agree. Another value means that
 /// somebody else has changed it. Never 0.
-pub fn marks(object: &Object, direction: Direction, revert_from: RevertFrom) -> Result<u64, Error> {
+pub fn marks(object: &Object<Managers>, direction: Direction, revert_from: RevertFrom) -> Result<u64, Error> {
     #[derive(Default, Deserialize)]
     struct Owners<'a>(#[serde(borrow, deserialize_with = "at_most::<_, _, MOST_MANAGERS>")] Vec<Owner<'a>>);
     let Owners(owners) = match object.managed_fields() {
