@@ -89,7 +89,7 @@ const ORDERS: [Order; 7] = [
 ];
 /// How many files may call each other in a circle through `self`, in a folder of the program or in a crate. It may only
 /// fall.
-const CALLS: [(&str, usize); 3] = [("crates/kube-lite", 2), ("plan", 3), ("model", 34)];
+const CALLS: [(&str, usize); 3] = [("crates/kube-lite", 2), ("plan", 3), ("model", 25)];
 
 /// A file: its modules from its crate on, and its text without tests and comments.
 struct File {

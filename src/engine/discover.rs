@@ -92,11 +92,11 @@ pub(super) async fn confirm_lacking(cluster: &Cluster, types: Lacking) -> BTreeS
         return BTreeSet::new();
     };
     let mut lacking = BTreeSet::new();
-    for ((group, resource), scope) in types {
+    for ((group, resource), absence) in types {
         let mut lacks = true;
         for version in groups.get(&group).into_iter().flatten() {
             let served = discovery::discover(cluster, &(group.clone(), version.clone())).await;
-            lacks &= served.is_ok_and(|served| served.lacks(&resource, scope));
+            lacks &= served.is_ok_and(|served| served.lacks(&resource, absence.scope()));
         }
         if lacks {
             lacking.insert((group, resource));
@@ -111,13 +111,15 @@ mod tests {
 
     use super::*;
     use crate::api::FIELD_MANAGER;
+    use crate::plan::Absence;
     use crate::side::Side;
 
     async fn lacks_gauges(paths: &[(&'static str, &'static str)], scope: Option<bool>) -> bool {
         let server = Paths(paths.iter().copied().collect());
         let cluster = Cluster::new(Side::Hub.word(), Box::new(server), RateLimit::new(None), FIELD_MANAGER);
         let gauges = ("g".to_owned(), "gauges".to_owned());
-        confirm_lacking(&cluster, Lacking::from([(gauges.clone(), scope)]))
+        let absence = scope.map_or(Absence::Side, |namespaced| Absence::Scope { namespaced });
+        confirm_lacking(&cluster, Lacking::from([(gauges.clone(), absence)]))
             .await
             .contains(&gauges)
     }

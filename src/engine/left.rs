@@ -6,7 +6,7 @@ use kube_lite::{Cluster, Content, Error, ListRequest, ResourceType, qualified};
 
 use super::discover::confirm_lacking;
 use crate::model::effect::{Lacking, Left};
-use crate::plan::{CopiesOf, Direction};
+use crate::plan::{Absence, CopiesOf, Direction};
 use crate::side::Side;
 use crate::sync::definition::TypeDefinitions;
 use crate::sync::meta::Meta;
@@ -41,16 +41,18 @@ async fn is_gone(
     copies: &[CopiesOf],
 ) -> Result<bool, Error> {
     let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
-    let lacks = async |scope| {
+    let lacks = async |absence| {
         let named = (group.to_owned(), plural.to_owned());
-        !confirm_lacking(hub, Lacking::from([(named, scope)])).await.is_empty()
+        !confirm_lacking(hub, Lacking::from([(named, absence)])).await.is_empty()
     };
-    let scope = copies.first().map(|copies| copies.resource.namespaced);
-    if !lacks(scope).await {
+    let as_it_was = copies.first().map_or(Absence::Side, |copies| Absence::Scope {
+        namespaced: copies.resource.namespaced,
+    });
+    if !lacks(as_it_was).await {
         return Ok(false);
     }
     // Otherwise what defines the type now gives it another scope.
-    if lacks(None).await {
+    if lacks(Absence::Side).await {
         let at_hub = ResourceType {
             group: group.into(),
             resource: plural.into(),

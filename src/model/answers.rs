@@ -122,7 +122,7 @@ impl Model {
                 .queue
                 .oldest()
                 .map_or(Duration::ZERO, |since| self.now.duration_since(since)),
-            held: self.held_by_reason(),
+            held: self.guard.held_by_reason(&self.types),
             statuses_contested,
             config_problems: ConfigProblems {
                 invalid: self.selecting.problems.len(),

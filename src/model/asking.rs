@@ -76,9 +76,8 @@ pub(crate) struct Answers {
     pub(crate) lacking: BTreeSet<(String, String)>,
 }
 
-/// Types, by group and plural, that a side may lack. With a scope, it also lacks a type that it serves with another
-/// one: true for namespaced.
-pub(crate) type Lacking = BTreeMap<(String, String), Option<bool>>;
+/// Types, by group and plural, that a side may lack, and how: at every version, or with that scope alone.
+pub(crate) type Lacking = BTreeMap<(String, String), Absence>;
 
 /// The versions of each named group.
 pub(crate) type Groups = BTreeMap<String, Vec<String>>;
@@ -114,7 +113,7 @@ impl Model {
 
     /// What a side is known to lack: where no version is given, it may appear at any version of the group.
     fn missing(&self, side: Side) -> BTreeSet<GroupVersion> {
-        let discovery = self.discovery(side);
+        let discovery = self.sides.discovery(side);
         let mut missing = BTreeSet::new();
         for known in self.selecting.missing.iter().filter(|missing| missing.side == side) {
             let given = Some(vec![&*known.version]).filter(|_| !known.version.is_empty());
@@ -132,7 +131,7 @@ impl Model {
     /// What is to be asked of a side: what is not known, what is missing, and what may have been added to `*` since.
     fn questions(&self, side: Side) -> (BTreeSet<GroupVersion>, bool) {
         let questions = self.unknown(side).union(&self.missing(side)).cloned().collect();
-        let are_known = self.discovery(side).groups.is_some();
+        let are_known = self.sides.discovery(side).groups.is_some();
         let of_groups = self.selecting.unknown.groups.contains(&side)
             || side == Side::Edge && !self.selecting.open.is_empty()
             || self.misses_anything(side) && are_known;
@@ -157,7 +156,11 @@ impl Model {
             }
             self.timers.starts(Timer::Discovery(side));
             let mut confirm = self.to_confirm(side);
-            confirm.extend(unverified.into_iter().map(|kind| (group_and_resource(kind), None)));
+            confirm.extend(
+                unverified
+                    .into_iter()
+                    .map(|kind| (group_and_resource(kind), Absence::Side)),
+            );
             let open = self.open_groups(side);
             // Whether it is there at another version.
             let elsewhere = self.missing_at_one_version(side);
@@ -169,7 +172,7 @@ impl Model {
                 elsewhere,
                 to_confirm: confirm,
             };
-            self.request(Request::Discover(side, questions));
+            self.effects.request(Request::Discover(side, questions));
         }
     }
 
@@ -208,15 +211,12 @@ impl Model {
             .filter(|missing| missing.place.is_none() || missing.is_origin() && side == Side::Edge);
         let mut lacking = Lacking::new();
         for missing in missing {
-            let scope = match missing.absence {
-                Absence::Scope { namespaced } => Some(namespaced),
-                Absence::Side | Absence::Everywhere | Absence::Version | Absence::Kind => None,
-            };
             let known = lacking.entry((missing.group.clone(), missing.resource.clone()));
+            let known = known.or_insert(missing.absence);
             // What is wanted at either scope is lacking only if it is not served at all.
-            known
-                .and_modify(|known| *known = known.filter(|_| *known == scope))
-                .or_insert(scope);
+            if known.scope() != missing.absence.scope() {
+                *known = Absence::Side;
+            }
         }
         lacking
     }
@@ -233,7 +233,7 @@ impl Model {
                 self.config_kind_is_lacking(kind);
             }
         }
-        let before = Rc::clone(&self.asking(side).discovery);
+        let before = Rc::clone(&self.sides.asking(side).discovery);
         let timer = Timer::Discovery(side);
         self.timers.ends(timer);
         let lacked_before = (self.selecting.gone.clone(), self.selecting.without_copies.clone());
@@ -256,7 +256,7 @@ impl Model {
             Some(answer) => self.discovery_mut(side).catalogue = Some(answer.unwrap_or_default()),
             None => {}
         }
-        let is_new = self.asking(side).discovery != before;
+        let is_new = self.sides.asking(side).discovery != before;
         if is_new {
             self.timers.succeeds(timer);
         }
@@ -294,7 +294,7 @@ impl Model {
             match answer {
                 Ok(resources) => {
                     self.report.works(&subject);
-                    self.asking(side).refused.remove(&group_version);
+                    self.sides.asking(side).refused.remove(&group_version);
                     self.discovery_mut(side).known.insert(group_version, resources);
                 }
                 // One aggregated API that is down is not the whole side.
@@ -303,7 +303,7 @@ impl Model {
                 }
                 Err(error) => {
                     self.fails(subject, "asking", &error);
-                    self.asking(side).refused.insert(group_version);
+                    self.sides.asking(side).refused.insert(group_version);
                 }
             }
         }
@@ -319,11 +319,11 @@ impl Model {
             if !of_groups {
                 self.report.clear(&list_of_groups(side));
             }
-            let refused = std::mem::take(&mut self.asking(side).refused);
+            let refused = std::mem::take(&mut self.sides.asking(side).refused);
             let (kept, forgotten): (BTreeSet<_>, BTreeSet<_>) = refused
                 .into_iter()
                 .partition(|known| needed.contains(known) || open.contains(&known.0));
-            self.asking(side).refused = kept;
+            self.sides.asking(side).refused = kept;
             for (group, version) in forgotten {
                 self.report.clear(&discovery_of(side, &group, &version));
             }
@@ -331,7 +331,7 @@ impl Model {
     }
 
     fn discovery_mut(&mut self, side: Side) -> &mut Discovery {
-        Rc::make_mut(&mut self.asking(side).discovery)
+        Rc::make_mut(&mut self.sides.asking(side).discovery)
     }
 
     fn has_unknown(&self, side: Side) -> bool {
@@ -358,7 +358,7 @@ impl Model {
     /// does not serve it just now.
     pub(super) fn may_have_copies(&self, known: &SyncedType) -> bool {
         let side = known.direction.copy();
-        self.discovery(side).serves(&known.group, &known.resource)
+        self.sides.discovery(side).serves(&known.group, &known.resource)
             || self.may_have_crd(side, &known.group, &known.resource)
     }
 
@@ -370,7 +370,7 @@ impl Model {
         let lacking = saved.filter(|known| known.direction.origin() == side && lacking.contains(&origins(known)));
         let is_hidden = |known: &SyncedType| {
             let (group, resource) = known.origin();
-            self.may_have_crd(side, group, resource) && !self.discovery(side).serves(group, resource)
+            self.may_have_crd(side, group, resource) && !self.sides.discovery(side).serves(group, resource)
         };
         let lacking: BTreeSet<SyncedType> = lacking.filter(|known| !is_hidden(known)).cloned().collect();
         let gone = &mut self.selecting.gone;
@@ -410,14 +410,14 @@ impl Model {
 
     /// Nothing puzzles.
     pub(super) fn drop_catalogue(&mut self) {
-        if self.discovery(Side::Edge).catalogue.is_some() {
+        if self.sides.discovery(Side::Edge).catalogue.is_some() {
             self.discovery_mut(Side::Edge).catalogue = None;
         }
     }
 
     /// The types of the edge have changed: what may be meant by words that puzzle is sought again.
     pub(super) fn void_catalogue(&mut self, side: Side) {
-        if self.discovery(side).catalogue.is_some() {
+        if self.sides.discovery(side).catalogue.is_some() {
             self.selecting.turns.drop_resolved();
             self.discovery_mut(side).catalogue = None;
             self.selecting.unknown.catalogue = true;

@@ -20,8 +20,7 @@ use crate::api::syncer_config::SyncerConfig;
 use crate::plan::{ConfigPlace, Missing, Problem, Sliced, SyncedType, Unknown, Wanted};
 use crate::report::{Subject, Topic};
 use crate::side::Side;
-use crate::sync::meta::Meta;
-use crate::sync::parsed::Parsed;
+use crate::sync::meta::{Meta, Object};
 
 /// The time between two requests for a kind of configs that the hub does not serve, while it serves the other one.
 const KIND_INTERVAL: Duration = Duration::from_secs(600);
@@ -218,8 +217,8 @@ impl Model {
         }
     }
 
-    pub(super) fn config_object(&mut self, kind: ConfigKind, object: Parsed<'_>) {
-        let Parsed { bytes, meta, .. } = object;
+    pub(super) fn config_object(&mut self, kind: ConfigKind, object: Object) {
+        let (bytes, meta) = (object.bytes().clone(), object.meta);
         if let Some(listing) = self.selecting.listing.get_mut(kind) {
             listing.insert(meta.name.clone());
         }
@@ -227,7 +226,7 @@ impl Model {
         if self.settings.heartbeat.is_some() {
             let uid = &self.settings.policy.sync_target.uid;
             let chance = || self.chance.f64();
-            if self.statuses.config_seen((kind, &meta), bytes, uid, self.now, chance) {
+            if self.statuses.config_seen((kind, &meta), &bytes, uid, self.now, chance) {
                 log_line!(
                     Warn,
                     StatusOfAnother,
@@ -244,7 +243,7 @@ impl Model {
         let begins = self.selecting.known(kind) != ConfigsKnown::Yes;
         self.config_confirms(kind.of_name(&name.1), token, begins);
         let was_unreadable = self.selecting.unreadable.remove(&name).is_some();
-        match Config::parse(kind, bytes) {
+        match Config::parse(kind, &bytes) {
             Ok(config) => {
                 let read = Known { uid: meta.uid, config };
                 let old = self.selecting.configs.get(&name);

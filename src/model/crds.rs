@@ -43,29 +43,29 @@ impl Model {
     /// Begins to read the CRDs of a side, or ends that, as the plan wants it.
     pub(super) fn watch_crds_while_missing(&mut self, side: Side) {
         let needed = self.misses_anything(side) || self.is_open_ended(side);
-        if let Some(known) = self.asking(side).crds.take_if(|_| !needed) {
+        if let Some(known) = self.sides.asking(side).crds.take_if(|_| !needed) {
             self.remove_source(known.source);
         }
-        if needed && self.asking(side).crds.is_none() {
+        if needed && self.sides.asking(side).crds.is_none() {
             let reading = Reading {
                 resource: ResourceType::definitions(),
                 scope: Scope::default(),
                 style: Style::Metadata,
             };
             let source = self.start_source(Feed::Crds(side), reading);
-            self.asking(side).crds = Some(KnownCrds::new(source));
+            self.sides.asking(side).crds = Some(KnownCrds::new(source));
         }
     }
 
     pub(super) fn crds_begin(&mut self, side: Side) {
-        if let Some(known) = &mut self.asking(side).crds {
+        if let Some(known) = &mut self.sides.asking(side).crds {
             known.names.clear();
         }
     }
 
     /// A CRD is there, as the list under way or a watch says.
     pub(super) fn crd_seen(&mut self, side: Side, meta: Meta) {
-        if let Some(known) = &mut self.asking(side).crds {
+        if let Some(known) = &mut self.sides.asking(side).crds {
             if meta.deletion_timestamp.is_none() {
                 known.names.insert(meta.name);
             } else {
@@ -85,7 +85,7 @@ impl Model {
     }
 
     pub(super) fn crd_gone(&mut self, side: Side, meta: &Meta) {
-        if let Some(known) = &mut self.asking(side).crds {
+        if let Some(known) = &mut self.sides.asking(side).crds {
             known.names.remove(&meta.name);
         }
         self.void_catalogue(side);
@@ -93,7 +93,7 @@ impl Model {
     }
 
     pub(super) fn crds_are_reported(&mut self, side: Side) {
-        if let Some(known) = &mut self.asking(side).crds {
+        if let Some(known) = &mut self.sides.asking(side).crds {
             known.refused = false;
         }
     }
@@ -112,7 +112,7 @@ impl Model {
             side = side.word(),
             error = error
         );
-        if let Some(known) = &mut self.asking(side).crds {
+        if let Some(known) = &mut self.sides.asking(side).crds {
             known.refused = true;
         }
         if self.may_have_more(side) {

@@ -85,7 +85,8 @@ impl Model {
             return;
         }
         self.timers.starts(Timer::Definitions);
-        self.request(Request::Define(unknown, Rc::clone(&self.definitions)));
+        self.effects
+            .request(Request::Define(unknown, Rc::clone(&self.definitions)));
     }
 
     /// True if copies are to be deleted and the hub has not said whether it is a workspace, which may be deleted as a

@@ -208,7 +208,8 @@ impl Model {
         }
         self.timers.starts(Timer::ConfigKinds);
         self.deselections.asked = self.deselections.open.clone();
-        self.request(Request::VerifyConfigs(kinds, Rc::clone(&self.definitions)));
+        self.effects
+            .request(Request::VerifyConfigs(kinds, Rc::clone(&self.definitions)));
     }
 
     /// The hub has been asked whether what defines the kinds of configs is in place.

@@ -1,13 +1,10 @@
 //! Copies that somebody else changes or deletes: corrected at once, and backed off when that turns into contention.
 
-use std::time::Duration;
-
-use driver::queue::{Class, LONGEST_WAIT};
 use kube_lite::ObjectName;
 use kube_lite::logging::log_line;
 
 use super::inventory::Link;
-use super::{AtHand, Key, Model, Task, TypeId};
+use super::{Key, Model, Task, TypeId};
 use crate::side::Side;
 use crate::sync::managed_fields::last_writer;
 
@@ -81,30 +78,6 @@ impl Model {
         // What has failed is not tried earlier for that.
         if !self.queue.has(&Key::new(type_id, Task::Object, name.clone())) {
             self.enqueue(type_id, name, None);
-        }
-    }
-
-    /// Queues a key, for the time at which it may be tried.
-    pub(super) fn queue_up(&mut self, key: Key, class: Class, at_hand: Option<AtHand>) {
-        match self.put_off(&key) {
-            None => self.queue.add(key, class, at_hand),
-            Some(wait) => self.queue.add_after(key, class, wait, self.now),
-        }
-    }
-
-    /// How long a key has to wait, whatever has queued it: what somebody else keeps changing is corrected ever less
-    /// often, and a status goes up no more than once in an interval. Never longer than the queue lets anything wait, which
-    /// then asks again.
-    pub(super) fn put_off(&self, key: &Key) -> Option<Duration> {
-        let link = self.types.get(&key.type_id)?.inventory.get(&key.name)?;
-        match key.task {
-            Task::Object => link.correction_wait(self.now),
-            // The last status of a Job is in memory only as long as the key does not wait.
-            Task::Status if link.is_finished() => None,
-            Task::Status => {
-                let wait = link.status.as_ref()?.wait(self.settings.status_interval, self.now);
-                wait.map(|wait| wait.min(LONGEST_WAIT))
-            }
         }
     }
 

@@ -28,6 +28,28 @@ pub(crate) use driver::Known;
 /// What is to be done.
 pub(crate) type Effect = driver::Effect<Model>;
 
+/// All that was found and not passed on yet, in its order.
+#[derive(Default)]
+pub(super) struct Effects(Vec<Effect>);
+
+impl Effects {
+    pub(super) fn push(&mut self, effect: Effect) {
+        self.0.push(effect);
+    }
+
+    pub(super) fn extend(&mut self, effects: impl IntoIterator<Item = Effect>) {
+        self.0.extend(effects);
+    }
+
+    pub(super) fn request(&mut self, request: Request) {
+        self.push(Effect::Request(request));
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.0)
+    }
+}
+
 /// Work that talks to a side.
 pub(crate) enum Request {
     /// Sync a copy.

@@ -1,7 +1,6 @@
 //! What sources report, and what the events of each kind of feed do: one [`Handler`] for each kind, so that a role adds
 //! a kind without touching anything else here.
 
-use bytes::Bytes;
 use driver::Feed as _;
 use driver::source::{SourceEvent, SourceId, Versions};
 use kube_lite::Error;
@@ -12,8 +11,7 @@ use super::objects::OriginsHandler;
 use super::{Feed, Model, TypeId};
 use crate::report::{Subject, Topic};
 use crate::side::Side;
-use crate::sync::meta::Meta;
-use crate::sync::parsed::Parsed;
+use crate::sync::meta::{Meta, Object};
 
 impl Feed {
     /// The type whose objects it reads, if it is one of a type.
@@ -45,7 +43,7 @@ impl Model {
         let feed = source.feed;
         match event {
             SourceEvent::Begin(covers) => {
-                let list = self.new_list();
+                let list = self.lists.next();
                 if let Some(source) = self.sources.get_mut(&id) {
                     source.list = list;
                     source.listing = true;
@@ -55,21 +53,21 @@ impl Model {
                 feed.handle(|handler| handler.begins(self, id));
             }
             SourceEvent::Object(object) => {
-                let read = self.parsed_at(feed.side(), &object);
+                let read = self.read(feed.side(), object);
                 let result = read.and_then(|object| feed.handle(|handler| handler.object(self, id, object)));
                 self.note_unreadable(id, feed.side(), result);
             }
             SourceEvent::Unchanged(object) => {
-                let workspaces = self.sides.of(feed.side()).contact.workspaces;
-                let meta = Meta::parse_at(workspaces, &object);
-                let result = meta.map(|meta| feed.handle(|handler| handler.unchanged(self, id, meta)));
+                let read = self.read(feed.side(), object);
+                let result = read.map(|object| feed.handle(|handler| handler.unchanged(self, id, object.meta)));
                 self.note_unreadable(id, feed.side(), result);
             }
             SourceEvent::Gone(last) => {
-                let read = self.parsed_at(feed.side(), &last);
+                let read = self.read(feed.side(), last);
                 let result = read.map(|last| feed.handle(|handler| handler.gone(self, id, &last)));
                 self.note_unreadable(id, feed.side(), result);
             }
+            SourceEvent::Unreadable(error) => self.note_unreadable(id, feed.side(), Err(error)),
             SourceEvent::Complete(versions) => {
                 if let Some(source) = self.sources.get_mut(&id) {
                     source.settled = true;
@@ -88,8 +86,9 @@ impl Model {
     }
 
     /// An object of a side.
-    fn parsed_at<'a>(&self, side: Side, object: &'a Bytes) -> Result<Parsed<'a>, Error> {
-        Parsed::at(self.sides.of(side).contact.workspaces, object)
+    fn read(&self, side: Side, mut object: Box<kube_lite::Object>) -> Result<Object, Error> {
+        object.is_at(self.sides.of(side).contact.workspaces);
+        object.with_managers()
     }
 
     /// An event without readable metadata names nothing that could be acted on. No API server sends one.
@@ -221,7 +220,7 @@ impl Handler for ConfigKind {
         model.selecting.list_begins(*self);
     }
 
-    fn object(&self, model: &mut Model, _id: SourceId, object: Parsed<'_>) -> Result<(), Error> {
+    fn object(&self, model: &mut Model, _id: SourceId, object: Object) -> Result<(), Error> {
         model.config_object(*self, object);
         Ok(())
     }
@@ -230,7 +229,7 @@ impl Handler for ConfigKind {
         model.config_unchanged(*self, &meta);
     }
 
-    fn gone(&self, model: &mut Model, _id: SourceId, last: &Parsed<'_>) {
+    fn gone(&self, model: &mut Model, _id: SourceId, last: &Object) {
         model.config_gone(*self, &last.meta);
     }
 
@@ -263,7 +262,7 @@ impl Handler for CrdsHandler {
         model.crds_begin(self.0);
     }
 
-    fn object(&self, model: &mut Model, id: SourceId, object: Parsed<'_>) -> Result<(), Error> {
+    fn object(&self, model: &mut Model, id: SourceId, object: Object) -> Result<(), Error> {
         model.crd_changed(id, self.0, object.meta);
         Ok(())
     }
@@ -272,7 +271,7 @@ impl Handler for CrdsHandler {
         model.crd_seen(self.0, meta);
     }
 
-    fn gone(&self, model: &mut Model, _id: SourceId, last: &Parsed<'_>) {
+    fn gone(&self, model: &mut Model, _id: SourceId, last: &Object) {
         model.crd_gone(self.0, &last.meta);
     }
 
@@ -296,7 +295,7 @@ struct CopiesHandler(TypeId);
 impl Handler for CopiesHandler {
     fn begins(&self, _model: &mut Model, _id: SourceId) {}
 
-    fn object(&self, model: &mut Model, id: SourceId, object: Parsed<'_>) -> Result<(), Error> {
+    fn object(&self, model: &mut Model, id: SourceId, object: Object) -> Result<(), Error> {
         model.copy(id, self.0, &object)
     }
 
@@ -304,7 +303,7 @@ impl Handler for CopiesHandler {
         model.copy_unchanged(id, self.0, &meta);
     }
 
-    fn gone(&self, model: &mut Model, _id: SourceId, last: &Parsed<'_>) {
+    fn gone(&self, model: &mut Model, _id: SourceId, last: &Object) {
         model.copy_gone(self.0, last);
         model.end_is_reported(self.0, &last.meta.object_name());
     }
@@ -322,7 +321,7 @@ impl Handler for UnlabelledHandler {
         model.unlabelled_list_begins(id, self.0);
     }
 
-    fn object(&self, model: &mut Model, id: SourceId, object: Parsed<'_>) -> Result<(), Error> {
+    fn object(&self, model: &mut Model, id: SourceId, object: Object) -> Result<(), Error> {
         model.unlabelled(id, self.0, &object)
     }
 
@@ -330,7 +329,7 @@ impl Handler for UnlabelledHandler {
         model.unlabelled_named(id, &meta.object_name());
     }
 
-    fn gone(&self, model: &mut Model, id: SourceId, last: &Parsed<'_>) {
+    fn gone(&self, model: &mut Model, id: SourceId, last: &Object) {
         model.unlabelled_named(id, &last.meta.object_name());
         model.copy_gone(self.0, last);
     }
@@ -348,7 +347,7 @@ impl Handler for HubNamespacesHandler {
         model.hub_namespaces.list_begins();
     }
 
-    fn object(&self, model: &mut Model, _id: SourceId, object: Parsed<'_>) -> Result<(), Error> {
+    fn object(&self, model: &mut Model, _id: SourceId, object: Object) -> Result<(), Error> {
         model.hub_namespace_seen(&object.meta);
         Ok(())
     }
@@ -357,7 +356,7 @@ impl Handler for HubNamespacesHandler {
         model.hub_namespace_seen(&meta);
     }
 
-    fn gone(&self, model: &mut Model, _id: SourceId, last: &Parsed<'_>) {
+    fn gone(&self, model: &mut Model, _id: SourceId, last: &Object) {
         model.hub_namespace_gone(&last.meta.name);
     }
 

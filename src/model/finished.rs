@@ -25,9 +25,9 @@ use crate::api::OWNER;
 use crate::plan::{Direction, SyncedType};
 use crate::side::Side;
 use crate::sync::kinds::{has_finished, runs_once};
+use crate::sync::meta::Object;
 use crate::sync::object::{Address, Status};
 use crate::sync::ownership::{CopyState, Marked, Owner, SyncTarget, origin_hash};
-use crate::sync::parsed::Parsed;
 
 /// Bytes of all lines: some 3,000 Jobs, most of them without their status, and half of what a `ConfigMap` can hold.
 const MOST_BYTES: usize = 512 << 10;
@@ -222,27 +222,21 @@ fn parse(line: &str) -> Option<(&str, ObjectName, FinishedJob)> {
 }
 
 /// True for a Job that the edge removes some time after its end.
-fn is_removed_by_its_ttl(object: &Parsed<'_>) -> bool {
+fn is_removed_by_its_ttl(object: &Object) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Spec {
         #[serde(default)]
         ttl_seconds_after_finished: Option<i64>,
     }
-    let spec = object.field("spec").and_then(|spec| from_text::<Spec>(spec.get()).ok());
+    let spec = object.field("spec").and_then(|spec| from_text::<Spec>(spec).ok());
     spec.is_some_and(|spec| spec.ttl_seconds_after_finished.is_some())
 }
 
 impl Model {
     /// The edge has reported a copy, or that it is gone, and how it was then. If it is a Job that has finished, of which the
     /// hub does not know that, this is remembered.
-    pub(super) fn job_may_have_finished(
-        &mut self,
-        type_id: TypeId,
-        name: &ObjectName,
-        object: &Parsed<'_>,
-        is_gone: bool,
-    ) {
+    pub(super) fn job_may_have_finished(&mut self, type_id: TypeId, name: &ObjectName, object: &Object, is_gone: bool) {
         let we = &self.settings.policy.sync_target;
         let state = self.types.get(&type_id);
         let Some(state) = state.filter(|state| state.plan.direction == Direction::Down) else {
@@ -344,7 +338,7 @@ impl Model {
 
     /// The type, if there are finished Jobs, and the hub that answers is the one that they are from.
     fn type_of_finished(&self, type_id: TypeId) -> Option<String> {
-        if self.finished.all.is_empty() || self.identity(Side::Hub).is_another() {
+        if self.finished.all.is_empty() || self.sides.identity(Side::Hub).is_another() {
             return None;
         }
         let state = self.types.get(&type_id)?;
@@ -432,7 +426,7 @@ mod tests {
             (json!(null), false),
         ] {
             let job = Bytes::from(json!({"metadata": {"name": "a"}, "spec": spec}).to_string());
-            let found = is_removed_by_its_ttl(&Parsed::parse(&job).expect("it is an object"));
+            let found = is_removed_by_its_ttl(&Object::parse(job).expect("it is an object"));
             assert_eq!(found, expected, "{spec}");
         }
     }

@@ -234,7 +234,7 @@ impl Model {
     fn shows_whose_copies_are(&self, key: &Key, direction: Direction) -> bool {
         let hold = self.guard.gates.get(&direction).and_then(|gate| gate.hold.as_ref());
         let of_number = hold.is_none_or(|hold| matches!(hold.reason, Reason::TooMany { .. }));
-        let (identity, state) = (self.identity(direction.origin()), self.types.get(&key.type_id));
+        let (identity, state) = (self.sides.identity(direction.origin()), self.types.get(&key.type_id));
         let (Some(present), Some(state)) = (identity.contested().filter(|_| of_number), state) else {
             return false;
         };
@@ -244,7 +244,7 @@ impl Model {
     /// Copies of a direction are from another cluster than the one that answers: if some are to be deleted, one shows
     /// it, also if they are held because they are many.
     pub(super) fn ask_whose_copies_are(&mut self, direction: Direction) {
-        let Some(present) = self.identity(direction.origin()).contested().map(origin_hash) else {
+        let Some(present) = self.sides.identity(direction.origin()).contested().map(origin_hash) else {
             return;
         };
         let pending = self.guard.gated(direction, &self.types).find_map(|(type_id, state)| {

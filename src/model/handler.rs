@@ -4,8 +4,7 @@ use driver::source::{SourceId, Versions};
 use kube_lite::Error;
 
 use super::Model;
-use crate::sync::meta::Meta;
-use crate::sync::parsed::Parsed;
+use crate::sync::meta::{Meta, Object};
 
 /// What the events of a feed do. `id` is the source that has reported them.
 pub(super) trait Handler {
@@ -13,13 +12,13 @@ pub(super) trait Handler {
     fn begins(&self, model: &mut Model, id: SourceId);
 
     /// An object is there.
-    fn object(&self, model: &mut Model, id: SourceId, object: Parsed<'_>) -> Result<(), Error>;
+    fn object(&self, model: &mut Model, id: SourceId, object: Object) -> Result<(), Error>;
 
     /// The list under way has named an object of which there is no news.
     fn unchanged(&self, model: &mut Model, id: SourceId, meta: Meta);
 
     /// An object was deleted; how it was last.
-    fn gone(&self, model: &mut Model, id: SourceId, last: &Parsed<'_>);
+    fn gone(&self, model: &mut Model, id: SourceId, last: &Object);
 
     /// A list is complete.
     fn listed(&self, model: &mut Model, id: SourceId, versions: Versions);

@@ -206,7 +206,8 @@ impl Model {
         };
         let configs = configs.into_iter().map(marked).collect();
         let places = self.heartbeat.places.clone();
-        self.request(Request::Heartbeat(HeartbeatRequest { configs, places, edge }));
+        self.effects
+            .request(Request::Heartbeat(HeartbeatRequest { configs, places, edge }));
     }
 
     /// The holds have changed: the condition on the configs is updated at once.
@@ -355,7 +356,7 @@ impl Model {
         if edge.is_some() || !configs.is_empty() {
             self.timers.starts(Timer::ConfigStatus);
             let all = StatusesToWrite { manager, configs, edge };
-            self.request(Request::Statuses(all));
+            self.effects.request(Request::Statuses(all));
         } else if let Some(again) = again.into_iter().chain(edge_again).min() {
             self.timers.set(Timer::ConfigStatus, again);
         }

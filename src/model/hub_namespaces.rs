@@ -224,7 +224,9 @@ impl Model {
             .types
             .values()
             .filter(|state| state.plan.direction == Direction::Up);
-        ups.all(|state| self.has_listed_copies(state) && state.copies_listed && self.has_listed_origins(state))
+        ups.all(|state| {
+            state.has_listed_copies(&self.sources) && state.copies_listed && state.has_listed_origins(&self.sources)
+        })
     }
 
     /// Namespaces in which upsync has, or is to have, an object, and those that are upsynced themselves.
@@ -257,7 +259,7 @@ impl Model {
         if matches!(step, NamespaceStep::Clear(_)) {
             self.hub_namespaces.clearing.insert(namespace.clone());
         }
-        self.request(Request::Namespace(namespace, step));
+        self.effects.request(Request::Namespace(namespace, step));
     }
 
     pub(super) fn on_namespace(&mut self, done: NamespaceDone) {

@@ -35,6 +35,18 @@ const MANY: usize = 256;
 /// The number of one complete list of one source; objects remember the list that named them last. 0 is never used.
 pub(super) type ListEpoch = u32;
 
+/// Numbers lists.
+#[derive(Default)]
+pub(super) struct ListEpochs(ListEpoch);
+
+impl ListEpochs {
+    /// The number of a list that begins.
+    pub(super) fn next(&mut self) -> ListEpoch {
+        self.0 = self.0.wrapping_add(1).max(1);
+        self.0
+    }
+}
+
 /// How names are hashed. Anybody who may create objects chooses names; the key keeps them from choosing those that have
 /// one hash. It comes from the seed of the model, so that a run can be repeated.
 #[derive(Clone, Copy, Debug)]

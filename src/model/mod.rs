@@ -44,7 +44,9 @@ mod on_site;
 mod one_cluster;
 mod outcome;
 mod pace;
+mod queueing;
 mod reachability;
+mod read_all;
 mod record;
 mod replan;
 mod reselect;
@@ -70,18 +72,16 @@ use bytes::Bytes;
 use driver::queue::{Payload, Queue, QueueKey};
 use driver::source::{Mode, SourceId};
 use driver::{self, Role};
-use kube_lite::discovery::Discovery;
 use kube_lite::{ObjectName, Within};
 use tokio::time::Instant;
 
 use self::answers::Answered;
-use self::asking::DiscoveryState;
 use self::config_status::ConfigStatuses;
 use self::configs::SelectedConfigs;
 use self::definitions::TypeDefinitionReads;
 use self::deselections::Deselections;
 use self::edge_object::EdgeObject;
-use self::effect::{Answer, Done, Effect, Kept, Request};
+use self::effect::{Answer, Done, Effect, Effects, Kept, Request};
 pub use self::events::EventReason;
 use self::events::Events;
 use self::finished::FinishedJobs;
@@ -89,7 +89,7 @@ pub use self::guard::Limits;
 use self::guard::{Guard, NewTokens};
 use self::heartbeat::Heartbeat;
 use self::hub_namespaces::KnownNamespaces;
-use self::inventory::{Hashing, ListEpoch};
+use self::inventory::{Hashing, ListEpoch, ListEpochs};
 use self::one_cluster::Clusters;
 pub use self::one_cluster::OneCluster;
 use self::record::Record;
@@ -250,14 +250,14 @@ pub(crate) struct Model {
     chance: fastrand::Rng,
     new_tokens: NewTokens,
     hashing: Hashing,
-    effects: Vec<Effect>,
+    effects: Effects,
     timers: Timers,
     selecting: SelectedConfigs,
     types: Types,
     next_type: TypeId,
     sources: Sources,
     next_source: SourceId,
-    next_list: ListEpoch,
+    lists: ListEpochs,
     record: Record,
     finished: FinishedJobs,
     guard: Guard,
@@ -305,14 +305,14 @@ impl Model {
             chance: fastrand::Rng::with_seed(seed),
             new_tokens,
             hashing: Hashing::of_seed(seed),
-            effects: Vec::new(),
+            effects: Effects::default(),
             timers: Timers::default(),
             selecting: SelectedConfigs::default(),
             types: BTreeMap::new(),
             next_type: 0,
             sources: Sources::new(),
             next_source: 0,
-            next_list: 0,
+            lists: ListEpochs::default(),
             record: Record::default(),
             finished: FinishedJobs::default(),
             guard: Guard::default(),
@@ -374,33 +374,11 @@ impl Model {
         }
         Ok(Course::On)
     }
-
-    /// Adds a request to the effects.
-    fn request(&mut self, request: Request) {
-        self.effects.push(Effect::Request(request));
-    }
-
-    fn asking(&mut self, side: Side) -> &mut DiscoveryState {
-        &mut self.sides.of_mut(side).asking
-    }
-
-    fn discovery(&self, side: Side) -> &Discovery {
-        self.sides.of(side).discovery()
-    }
-
-    fn discoveries(&self) -> (&Discovery, &Discovery) {
-        (self.discovery(Side::Hub), self.discovery(Side::Edge))
-    }
-
-    fn new_list(&mut self) -> ListEpoch {
-        self.next_list = self.next_list.wrapping_add(1).max(1);
-        self.next_list
-    }
 }
 
 impl Role for Model {
     type Side = Side;
-    type Place = Infallible;
+    type Location = Infallible;
     type Feed = Feed;
     type Request = Request;
     type Answer = Answer;
@@ -462,7 +440,7 @@ impl Role for Model {
     }
 
     fn effects(&mut self) -> Vec<Effect> {
-        std::mem::take(&mut self.effects)
+        self.effects.take()
     }
 
     /// There is room for origins.

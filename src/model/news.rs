@@ -107,7 +107,7 @@ impl Model {
         } else {
             by_key(plan.missing.iter())
         };
-        let (hub, edge) = self.discoveries();
+        let (hub, edge) = self.sides.discoveries();
         let sides = (&SideKinds::of(hub), &SideKinds::of(edge));
         let mut became: BTreeMap<Became, Vec<&Missing>> = BTreeMap::new();
         for (key, missing) in over {

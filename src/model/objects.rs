@@ -10,14 +10,13 @@ use kube_lite::{Error, ObjectName};
 
 use super::handler::Handler;
 use super::inventory::Held;
-use super::{AtHand, Key, Model, Task, TypeId};
+use super::{Key, Model, Task, TypeId};
 use crate::plan::{Direction, Selection};
-use crate::report::LeftOut;
+use crate::report::{LeftOut, Subject};
 use crate::side::Side;
-use crate::sync::meta::Meta;
+use crate::sync::meta::{Meta, Object};
 use crate::sync::object::{Desired, Status, has_ephemeral_containers};
 use crate::sync::ownership::{Marked, origin_hash};
-use crate::sync::parsed::Parsed;
 
 impl Model {
     /// The list under way has named an origin of which there is no news.
@@ -65,13 +64,15 @@ impl Model {
 
     /// A Job has finished and was deleted at the edge by its `ttlSecondsAfterFinished`: it does not run again, and its
     /// last status is returned, so that a later run knows that too.
-    fn job_is_over(&mut self, type_id: TypeId, name: &ObjectName, (version, wanted): (u64, u64), last: &Parsed<'_>) {
+    fn job_is_over(&mut self, type_id: TypeId, name: &ObjectName, (version, wanted): (u64, u64), last: &Object) {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
         if let Some((origin_at, copy_at)) = state.both(name) {
             // It was deleted by a controller that waits for its Pods, which was logged.
-            self.both_work(Direction::Down, origin_at.for_people(), copy_at.for_people(), &[]);
+            for (side, at) in [(Side::Hub, origin_at), (Side::Edge, copy_at)] {
+                self.report.works(&Subject::object(side, at.for_people()));
+            }
         }
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
@@ -81,7 +82,7 @@ impl Model {
         if state.inventory.copy_gone(name, version) {
             self.enqueue(type_id, name.clone(), None);
         }
-        self.return_status(type_id, name, Some(last.bytes.clone()));
+        self.return_status(type_id, name, Some(last.bytes().clone()));
     }
 
     /// If a copy that a former conversion made is gone, or ours no longer, its name is free for the object that has it
@@ -100,7 +101,7 @@ impl Model {
         type_id: TypeId,
         name: &ObjectName,
         list: super::ListEpoch,
-        object: &Parsed<'_>,
+        object: &Object,
     ) -> Result<(), Error> {
         let meta = &object.meta;
         let Some(state) = self.types.get_mut(&type_id) else {
@@ -125,7 +126,7 @@ impl Model {
         let is_listed = self
             .types
             .get(&type_id)
-            .is_some_and(|state| self.has_listed_copies(state));
+            .is_some_and(|state| state.has_listed_copies(&self.sources));
         let shows_end = desired.as_ref().is_some_and(|desired| desired.finished);
         self.origin_of_finished(type_id, name, (&meta.uid, shows_end), list);
         let state = self.types.get_mut(&type_id).expect("found above");
@@ -169,8 +170,8 @@ impl Model {
             self.report
                 .leaves_out(side, resource, &pod, LeftOut::EphemeralContainers);
         }
-        self.meet_rival(type_id, name, object.bytes);
-        let at_edge = (direction == Direction::Up).then(|| object.bytes.clone());
+        self.meet_rival(type_id, name, object.bytes());
+        let at_edge = (direction == Direction::Up).then(|| object.bytes().clone());
         // A new status, say, is no reason to try earlier what has failed.
         let is_no_news = wants_what_it_did && self.queue.has(&Key::new(type_id, Task::Object, name.clone()));
         if needs_worker && !is_no_news {
@@ -232,14 +233,6 @@ impl Model {
             self.upsync_left_a_namespace();
         }
     }
-
-    pub(super) fn enqueue(&mut self, type_id: TypeId, name: ObjectName, desired: Option<Rc<Desired>>) {
-        if let Some(state) = self.types.get(&type_id) {
-            let class = state.class(&name);
-            let at_hand = desired.map(AtHand::Desired);
-            self.queue_up(Key::new(type_id, Task::Object, name), class, at_hand);
-        }
-    }
 }
 
 /// Origins of a type at a side.
@@ -250,7 +243,7 @@ impl Handler for OriginsHandler {
         model.reads_all_again(self.0, self.1, id);
     }
 
-    fn object(&self, model: &mut Model, id: SourceId, object: Parsed<'_>) -> Result<(), Error> {
+    fn object(&self, model: &mut Model, id: SourceId, object: Object) -> Result<(), Error> {
         let type_id = self.0;
         let Some(source) = model.sources.get(&id) else {
             return Ok(());
@@ -305,7 +298,7 @@ impl Handler for OriginsHandler {
         model.origin_unchanged(id, self.0, &meta);
     }
 
-    fn gone(&self, model: &mut Model, id: SourceId, last: &Parsed<'_>) {
+    fn gone(&self, model: &mut Model, id: SourceId, last: &Object) {
         model.source_reaches(id, last.meta.version_number());
         model.origin_gone(self.0, &last.meta);
     }

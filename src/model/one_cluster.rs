@@ -78,7 +78,7 @@ impl Model {
     /// True if heartbeats and statuses may be written to the hub. If both are one cluster and that is the hub, people there
     /// are to know it.
     pub(super) fn may_tell_hub(&self) -> bool {
-        let hub = self.identity(Side::Hub);
+        let hub = self.sides.identity(Side::Hub);
         let is_hub = self.clusters == Clusters::One
             && self.are_asked()
             && hub.present().is_some_and(|it| Some(it) == hub.expected());
@@ -104,7 +104,7 @@ impl Model {
 
     /// A side has said which cluster it is. True if they were one cluster and are two again.
     pub(super) fn compare_sides(&mut self) -> Result<bool, OneCluster> {
-        let [hub, edge] = [Side::Hub, Side::Edge].map(|side| self.identity(side).present().map(str::to_owned));
+        let [hub, edge] = [Side::Hub, Side::Edge].map(|side| self.sides.identity(side).present().map(str::to_owned));
         let now = self.clusters.follow(hub.as_deref(), edge.as_deref(), self.are_asked());
         let one = OneCluster {
             uid: hub.unwrap_or_default(),

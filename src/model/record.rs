@@ -174,7 +174,7 @@ impl Model {
         } else {
             Request::ReadRecord(names)
         };
-        self.request(request);
+        self.effects.request(request);
     }
 
     /// What has grown since the last write, to be written before the process ends.
@@ -200,10 +200,10 @@ impl Model {
     fn to_be_kept(&self) -> Kept {
         Kept {
             types: self.record.wanted.clone(),
-            hub: self.identity(Side::Hub).known().unwrap_or_default().to_owned(),
-            edge: self.identity(Side::Edge).known().unwrap_or_default().to_owned(),
-            former_hubs: self.identity(Side::Hub).former().clone(),
-            former_edges: self.identity(Side::Edge).former().clone(),
+            hub: self.sides.identity(Side::Hub).known().unwrap_or_default().to_owned(),
+            edge: self.sides.identity(Side::Edge).known().unwrap_or_default().to_owned(),
+            former_hubs: self.sides.identity(Side::Hub).former().clone(),
+            former_edges: self.sides.identity(Side::Edge).former().clone(),
             hub_versions: self.hub_versions(),
             hub_definitions: self.definitions.all().clone(),
             let_go: self.guard.vanished.let_go().clone(),

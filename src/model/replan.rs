@@ -302,8 +302,8 @@ impl Model {
             .filter(|(_, state)| {
                 !plan.types.contains_key(&pair_of(&state.plan))
                     && !plan.unknown.groups.contains(&state.plan.direction.origin())
-                    && answered(self.discovery(Side::Hub), &state.plan.at_hub)
-                    && answered(self.discovery(Side::Edge), &state.plan.at_edge)
+                    && answered(self.sides.discovery(Side::Hub), &state.plan.at_hub)
+                    && answered(self.sides.discovery(Side::Edge), &state.plan.at_edge)
             })
             .map(|(&id, _)| id)
             .collect();
@@ -425,7 +425,7 @@ impl Model {
         let state = self.types.get(&type_id)?;
         let may_have_copies = state.inventory.may_have_ours() || !state.ends.is_empty();
         let of = synced_type(&state.plan);
-        let cannot_be_listed = !state.copies_listed && self.has_listed_copies(state);
+        let cannot_be_listed = !state.copies_listed && state.has_listed_copies(&self.sources);
         let are_known = state.shows_all_copies() || cannot_be_listed && self.record.never_had_copies(&of);
         (!state.plan.selected && are_known && !may_have_copies).then_some(of)
     }

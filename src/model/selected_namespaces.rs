@@ -138,7 +138,7 @@ impl Model {
         self.take_in_namespaces(shown.into_iter().map(|name| (name, Ok(true))).collect());
         if !next.is_empty() {
             self.timers.starts(Timer::SelectedNamespaces);
-            self.request(Request::FindNamespaces(next));
+            self.effects.request(Request::FindNamespaces(next));
         } else if !self.selected_namespaces.open.is_empty() {
             self.timers.set(Timer::SelectedNamespaces, self.now);
         }

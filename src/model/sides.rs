@@ -80,6 +80,26 @@ impl Sides {
         self.states.or_default(side)
     }
 
+    /// Which cluster a side is.
+    pub(super) fn identity(&self, side: Side) -> &Rc<Identity> {
+        &self.of(side).identity
+    }
+
+    /// How far asking a side what it serves has come, to be changed.
+    pub(super) fn asking(&mut self, side: Side) -> &mut DiscoveryState {
+        &mut self.of_mut(side).asking
+    }
+
+    /// What a side serves, as far as it was asked.
+    pub(super) fn discovery(&self, side: Side) -> &Discovery {
+        self.of(side).discovery()
+    }
+
+    /// The same of the hub and of the edge.
+    pub(super) fn discoveries(&self) -> (&Discovery, &Discovery) {
+        (self.discovery(Side::Hub), self.discovery(Side::Edge))
+    }
+
     /// True if it is so of all.
     pub(super) fn all(&self, is: impl Fn(&SideState) -> bool) -> bool {
         self.states.values().all(is)

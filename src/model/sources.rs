@@ -13,8 +13,8 @@ use super::{Effect, Model, TypeId};
 use crate::plan::{Direction, Selector};
 use crate::report::{Subject, Topic};
 use crate::side::Side;
+use crate::sync::meta::Object;
 use crate::sync::ownership::mark_selector;
-use crate::sync::parsed::Parsed;
 
 /// How many copies are remembered that a list names as they were before.
 const MANY_OUTDATED: usize = 16;
@@ -378,7 +378,7 @@ impl Model {
     }
 
     /// An object without our label is there.
-    pub(super) fn unlabelled(&mut self, id: SourceId, type_id: TypeId, object: &Parsed<'_>) -> Result<(), Error> {
+    pub(super) fn unlabelled(&mut self, id: SourceId, type_id: TypeId, object: &Object) -> Result<(), Error> {
         let name = object.meta.object_name();
         self.unlabelled_named(id, &name);
         let state = self.types.get(&type_id);

@@ -19,9 +19,9 @@ use crate::plan::{Direction, StatusPath};
 use crate::report::{LeftOut, Subject, Topic};
 use crate::side::Side;
 use crate::sync::job::Failure;
+use crate::sync::meta::Object;
 use crate::sync::object::Status;
 use crate::sync::ownership::CopyState;
-use crate::sync::parsed::Parsed;
 use crate::sync::status_return::{Returned, StatusJob};
 use crate::sync::status_writer::{other_status_manager, status_manager};
 
@@ -83,7 +83,7 @@ impl Model {
         type_id: TypeId,
         name: &ObjectName,
         version: u64,
-        object: &Parsed<'_>,
+        object: &Object,
         is_same: bool,
     ) {
         let Some(state) = self.types.get_mut(&type_id).filter(|state| state.plan.status.is_some()) else {

@@ -5,7 +5,6 @@
 //! answers to heartbeats, since a watch from a version that a server does not have yet reports nothing.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::time::Duration;
 
 use driver::Feed as _;
@@ -117,7 +116,7 @@ impl Model {
         let (Some(source), Some(state)) = (self.sources.get(&id), self.types.get(&type_id)) else {
             return;
         };
-        let identity = self.identity(state.plan.direction.origin());
+        let identity = self.sides.identity(state.plan.direction.origin());
         let Some(cluster) = identity.present().map(origin_hash) else {
             return;
         };
@@ -311,8 +310,8 @@ impl Model {
         }
         let state = self.sides.of_mut(side);
         state.question.moves = state.contact.moves;
-        let expected = self.identity(side).expected().map(str::to_owned);
-        self.request(Request::Identify(side, expected));
+        let expected = self.sides.identity(side).expected().map(str::to_owned);
+        self.effects.request(Request::Identify(side, expected));
     }
 
     /// Asks a side again that could not say which cluster it is, if that is due.
@@ -403,9 +402,9 @@ impl Model {
     /// True if it is the right one again, after another: nothing may follow from what that one has reported.
     fn side_is(&mut self, side: Side, found: String) -> bool {
         let direction = Direction::from(side);
-        let was_another = self.identity(side).is_another();
+        let was_another = self.sides.identity(side).is_another();
         self.identity_mut(side).answers(&found);
-        match self.identity(side).expected().map(str::to_owned) {
+        match self.sides.identity(side).expected().map(str::to_owned) {
             None => {
                 self.identity_mut(side).presume(found);
             }
@@ -432,7 +431,7 @@ impl Model {
     pub(super) fn compare_copies(&mut self) {
         for direction in [Direction::Down, Direction::Up] {
             let side = direction.origin();
-            let Some(presumed) = self.identity(side).presumed().map(origin_hash) else {
+            let Some(presumed) = self.sides.identity(side).presumed().map(origin_hash) else {
                 continue;
             };
             if !self.all_listed() {
@@ -457,13 +456,13 @@ impl Model {
 
     /// True if it is known that other copies are from another cluster than this one.
     pub(super) fn is_stray(&self, side: Side, cluster: &str) -> bool {
-        self.identity(side).known().is_some_and(|known| known != cluster)
+        self.sides.identity(side).known().is_some_and(|known| known != cluster)
     }
 
     /// A copy says that it is from that cluster: so are the others. `None` if it is the one that answers.
     pub(super) fn copies_are_from(&mut self, side: Side, cluster: &str) -> Option<Reason> {
-        let found = self.identity(side).present().unwrap_or_default().to_owned();
-        if self.identity(side).known().is_none() {
+        let found = self.sides.identity(side).present().unwrap_or_default().to_owned();
+        if self.sides.identity(side).known().is_none() {
             self.identity_mut(side).expect(cluster.to_owned());
             self.keep_guard_in_record();
         }
@@ -475,17 +474,13 @@ impl Model {
 
     /// True if what holds a delete was confirmed while a worker was under way.
     pub(super) fn confirmed_meanwhile(&self, origins: Side, resource: &str, held: &HeldFor) -> bool {
-        let identity = self.identity(origins);
+        let identity = self.sides.identity(origins);
         match held {
             HeldFor::OtherCluster(found) => identity.expected() == Some(found),
             HeldFor::Unverified(why) => identity.confirms(why),
             HeldFor::Withdrawn(withdrawal) => self.definitions.confirms(resource, withdrawal),
             HeldFor::WentBack(_) | HeldFor::WouldCascade(_) | HeldFor::AnotherLook | HeldFor::StillThere => false,
         }
-    }
-
-    pub(super) fn identity(&self, side: Side) -> &Rc<identity::Identity> {
-        &self.sides.of(side).identity
     }
 
     pub(super) fn identity_mut(&mut self, side: Side) -> &mut identity::Identity {

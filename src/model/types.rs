@@ -9,6 +9,7 @@ use kube_lite::{ObjectName, ResourceType, Scope, qualified};
 
 use super::ends::Ends;
 use super::inventory::{Hashing, Inventory};
+use super::sources::Sources;
 use super::without_copy::WithoutCopy;
 use crate::plan::{Direction, Filter, Selection, TypePlan};
 use crate::report::Subject;
@@ -367,6 +368,17 @@ impl TypeState {
                 || resource.is("apiextensions.k8s.io", "customresourcedefinitions"))
     }
 
+    /// True if its copies have been listed, or cannot be.
+    pub(super) fn has_listed_copies(&self, sources: &Sources) -> bool {
+        self.copy_source.is_some_and(|id| has_settled(sources, id))
+    }
+
+    /// The same of its origins.
+    pub(super) fn has_listed_origins(&self, sources: &Sources) -> bool {
+        let started = self.plan.gone_at_origin || !self.origin_sources.is_empty() || self.origin_scopes().is_empty();
+        started && self.origin_readers().all(|id| has_settled(sources, id))
+    }
+
     /// What has to be read of the origins: what is selected, and what there are copies of.
     pub(super) fn origin_scopes(&self) -> BTreeSet<Scope> {
         if self.plan.gone_at_origin {
@@ -427,4 +439,8 @@ impl TypeState {
             (true, false) => Class::Last,
         }
     }
+}
+
+fn has_settled(sources: &Sources, id: SourceId) -> bool {
+    sources.get(&id).is_some_and(|source| source.settled)
 }

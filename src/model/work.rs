@@ -4,7 +4,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use driver::queue::{self, Class, Payload};
-use driver::source::SourceId;
 use kube_lite::ObjectName;
 
 use super::dry_run::Remaining;
@@ -114,12 +113,6 @@ impl Model {
             .extend(news.map(|news| Effect::Request(Request::Tried(news))));
     }
 
-    /// True once all that configs select has been read, and nothing is planned. A type that waits until the record names it
-    /// is not among those that are read.
-    pub(super) fn knows_all(&self) -> bool {
-        !self.timers.is_set(Timer::Plan) && self.record.is_up_to_date() && self.has_read_all()
-    }
-
     /// An object for which a worker has nothing to do does not count as failing: it may have failed after it was
     /// deselected, or have been deleted or changed back before it was tried again.
     fn nothing_fails_of(&mut self, key: &Key) {
@@ -186,7 +179,7 @@ impl Model {
             }
         };
         let Some(request) = request else { return false };
-        self.effects.push(Effect::Request(request));
+        self.effects.request(request);
         let list = self.complete_list(key);
         self.workers.begin(key, first, payload, list, self.now);
         true
@@ -199,33 +192,6 @@ impl Model {
         source.filter(|source| !source.listing).map_or(0, |source| source.list)
     }
 
-    /// True once every type has been listed on both sides, or cannot be.
-    pub(super) fn all_listed(&self) -> bool {
-        let mut states = self.types.values();
-        states.all(|state| self.has_listed_copies(state) && (!state.copies_listed || self.has_listed_origins(state)))
-    }
-
-    /// True once all that configs select and all copies of earlier runs have been listed, or cannot be.
-    pub(super) fn has_read_all(&self) -> bool {
-        let is_planned = self.selecting.are_known() && !self.selecting.is_in_turns() && self.record.saved.is_some();
-        is_planned && self.selecting.unknown.group_versions.is_empty() && self.all_listed()
-    }
-
-    /// True if the copies of a type have been listed, or cannot be.
-    pub(super) fn has_listed_copies(&self, state: &TypeState) -> bool {
-        state.copy_source.is_some_and(|id| self.has_settled_source(id))
-    }
-
-    /// The same of its origins.
-    pub(super) fn has_listed_origins(&self, state: &TypeState) -> bool {
-        let started = state.plan.gone_at_origin || !state.origin_sources.is_empty() || state.origin_scopes().is_empty();
-        started && state.origin_readers().all(|id| self.has_settled_source(id))
-    }
-
-    fn has_settled_source(&self, id: SourceId) -> bool {
-        self.sources.get(&id).is_some_and(|source| source.settled)
-    }
-
     /// What is to be done for a key; `None` if nothing is any more.
     fn job(&mut self, key: &Key, at_hand: Option<AtHand>) -> Option<Job> {
         let state = self.types.get(&key.type_id)?;
@@ -236,7 +202,7 @@ impl Model {
         if is_held && !state.inventory.get(&key.name).is_some_and(Link::is_lost) {
             return None;
         }
-        let identity = Rc::clone(self.identity(direction.origin()));
+        let identity = Rc::clone(self.sides.identity(direction.origin()));
         let origin_type = state.origin_type().qualified();
         let origin_version = self.reached_by(direction, &origin_type);
         let deletes_are_held = self.guard.held_of(&state.plan) != Held::Nothing;
@@ -264,7 +230,7 @@ impl Model {
             identity,
             definitions: Rc::clone(&self.definitions),
             origin_version,
-            type_gone: state.plan.gone_at_origin,
+            gone_at_origin: state.plan.gone_at_origin,
             policy: Rc::clone(&self.settings.policy),
             selection,
             desired,

@@ -14,6 +14,7 @@ mod filter;
 #[cfg(test)]
 mod fuzz_tests;
 pub(crate) mod kept;
+mod missing;
 mod names;
 mod namespaces;
 mod naming;
@@ -33,9 +34,10 @@ pub use bounds::Bounds;
 pub use direction::Direction;
 pub(crate) use filter::is_label;
 pub use filter::{Filter, Rule, RuleError};
+pub use missing::{Absence, Missing, Unknown};
 pub use names::Names;
 pub use naming::Naming;
-pub use planned::{Absence, CopiesOf, Missing, OfConfig, Pair, Plan, Selects, StatusPath, TypePlan, Unknown};
+pub use planned::{CopiesOf, OfConfig, Pair, Plan, Selects, StatusPath, TypePlan};
 pub use selector::{Added, Selection, Selector};
 pub(crate) use steps::many as steps_are_taken;
 #[cfg(test)]

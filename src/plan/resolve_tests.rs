@@ -4,7 +4,7 @@ use kube_lite::discovery::{Catalogue, Served};
 use super::*;
 use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
-use crate::plan::planned::{Absence, Missing};
+use crate::plan::missing::{Absence, Missing};
 use crate::plan::{Origins, Selection, Selects, SyncedType};
 
 /// What a side serves: group, version, plural, kind, namespaced.

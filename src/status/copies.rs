@@ -12,11 +12,10 @@ use super::report::{CopyFinding, OfType, OutOfPlace};
 use crate::cli;
 use crate::plan::{Direction, Filter, Plan, Selection, TypePlan, kept};
 use crate::side::Side;
-use crate::sync::meta::Meta;
+use crate::sync::meta::{Meta, Object};
 use crate::sync::object::{Address, Desired, is_left_out};
 use crate::sync::own_objects::is_record;
 use crate::sync::ownership::{Copy, CopyState, Marked as _, SyncTarget, mark_selector, origin_hash};
-use crate::sync::parsed::Parsed;
 
 /// More objects than that are listed, and not read one by one.
 const FEW: usize = 20;
@@ -271,7 +270,7 @@ impl Bench<'_> {
             Err(error) if error.proves_absent(&origin.name.name) => Ok(true),
             Err(error) => Err(failed(error)),
             Ok(object) => {
-                let parsed = Parsed::named(&origin.name, &object).map_err(failed)?;
+                let parsed = Object::named(&origin.name, object).map_err(failed)?;
                 let desired = Desired::from_origin(of.direction, origin, copy, selection, &parsed);
                 let desired = desired.map_err(failed)?;
                 Ok(desired.is_some_and(|desired| desired.finished))

@@ -11,10 +11,9 @@ use super::report::{CopyFinding, Explained, Followed, OfConfig, State, Verdict};
 use crate::api::{DOWNSYNC_OVERWRITE, OWNER};
 use crate::plan::{Direction, Plan, Selection, TypePlan};
 use crate::side::Side;
-use crate::sync::meta::Meta;
+use crate::sync::meta::{Meta, Object};
 use crate::sync::object::{Address, Desired, Marks};
 use crate::sync::ownership::{Copy, CopyState};
-use crate::sync::parsed::Parsed;
 
 /// What a side has said of an object.
 #[derive(Debug, Default)]
@@ -181,7 +180,7 @@ async fn read_origin(
         Err(error) if error.proves_absent(&origin.name.name) => return Ok((Said::Absent, None)),
         object => object.map_err(failed)?,
     };
-    let parsed = Parsed::named(&origin.name, &object).map_err(failed)?;
+    let parsed = Object::named(&origin.name, object).map_err(failed)?;
     let desired = Desired::from_origin(direction, origin, copy, selection, &parsed).map_err(failed)?;
     let found = Origin {
         version: parsed.meta.resource_version.clone(),

@@ -7,10 +7,9 @@ use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType, qualified};
 use serde::Deserialize;
 
 use super::job::{Job, Seen, Why};
-use super::meta::Meta;
+use super::meta::{Meta, Object};
 use super::object::{Address, Desired};
 use super::ownership::{Copy, CopyState, Marked};
-use super::parsed::Parsed;
 use super::read::created_meanwhile;
 
 /// The metadata of what is in the copy's place now; `None` if there is nothing.
@@ -43,7 +42,7 @@ pub(super) async fn read_place(copies: &Cluster, job: &Job) -> Result<Option<(Me
         Err(error) if error.proves_absent(&name.name) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let object = Parsed::named(name, &object)?;
+    let object = Object::named(name, object)?;
     not_older(&object.meta, job.copy_version)?;
     let seen = Seen::of(job.direction, resource, &object, &job.policy, job.selection)?;
     Ok(Some((object.meta, seen)))

@@ -182,8 +182,8 @@ impl TypeDefinitions {
 
     /// Asks the hub why it lacks objects of a type, or the type itself; `None` if the reason is just that they were
     /// deleted. The requests are sent after the call. An error proves nothing.
-    pub async fn verify(&self, hub: &Cluster, resource: &ResourceType, type_gone: bool) -> Answer {
-        if type_gone {
+    pub async fn verify(&self, hub: &Cluster, resource: &ResourceType, gone_at_origin: bool) -> Answer {
+        if gone_at_origin {
             // An object that nothing selects is deleted with its type, but not with the whole workspace.
             let workspace = self.workspace(hub).await?;
             let ends = ending_workspace(hub, workspace.as_ref()).await?;

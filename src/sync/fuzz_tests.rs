@@ -8,9 +8,8 @@ use serde_json::Value;
 
 use super::job::{Policy, Seen};
 use super::managed_fields::last_writer;
-use super::meta::Meta;
+use super::meta::{Meta, Object};
 use super::object::{Address, Desired, Marks, Status};
-use super::parsed::Parsed;
 use super::take_over::{Whose, take_over};
 use crate::plan::{Direction, Selection};
 
@@ -47,7 +46,7 @@ fn fuzz_objects() {
         let direction = if random.bool() { Direction::Down } else { Direction::Up };
         let name = Meta::parse(text).map_or(ObjectName::new("shop", "a"), |meta| meta.object_name());
         let bytes = Bytes::copy_from_slice(text);
-        let parsed = Parsed::parse(&bytes).ok();
+        let parsed = Object::parse(bytes.clone()).ok();
         let _ = parsed
             .as_ref()
             .map(|object| Seen::of(direction, &resource, object, &policy, Selection::Full));
@@ -91,7 +90,7 @@ fn fuzz_status_hash() {
     fuzz("status hash", &[POD.as_bytes(), SERVICE.as_bytes()], |text, _| {
         let status_of = |text: &[u8]| {
             let bytes = Bytes::copy_from_slice(text);
-            Parsed::parse(&bytes).ok().and_then(|object| Status::of(&object))
+            Object::parse(bytes.clone()).ok().and_then(|object| Status::of(&object))
         };
         let Some(status) = status_of(text) else { return };
         if let Ok(value) = serde_json::from_str::<Value>(&status.text) {

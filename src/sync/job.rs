@@ -11,10 +11,9 @@ use crate::side::Side;
 use crate::sync::definition::{TypeDefinitions, Withdrawal};
 use crate::sync::identity::{Identity, Unverified};
 use crate::sync::managed_fields::{RevertFrom, marks};
-use crate::sync::meta::Meta;
+use crate::sync::meta::{Meta, Object};
 use crate::sync::object::{Address, Desired, Status, is_never_synced};
 use crate::sync::ownership::{Copy, CopyState, Marked, Source, SyncTarget, origin_hash};
-use crate::sync::parsed::Parsed;
 
 /// Why nothing is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +72,7 @@ pub struct Job {
     /// What the syncer writes.
     pub copy_at: Address,
     /// The origin's side has proved that it no longer has any object of the type.
-    pub type_gone: bool,
+    pub gone_at_origin: bool,
     /// What the edge's owner has chosen.
     pub policy: Rc<Policy>,
     /// How it is selected now.
@@ -234,13 +233,13 @@ impl Seen {
     pub fn of(
         direction: Direction,
         resource: &ResourceType,
-        object: &Parsed<'_>,
+        object: &Object,
         policy: &Policy,
         selection: Selection,
     ) -> Result<Self, Error> {
         let meta = &object.meta;
         let copy = copy_of(direction, resource, meta, policy, selection);
-        let hash = marks(object.metadata(), direction, policy.reverts(selection))?;
+        let hash = marks(object, direction, policy.reverts(selection))?;
         Ok(Self {
             copy,
             labelled: meta.is_labelled(direction),
@@ -393,7 +392,7 @@ pub(super) fn done(ending: impl Into<Ending>, copy: Option<Seen>) -> Outcome {
 
 /// An outcome with the copy as the answer to the last write showed it, whole or metadata alone.
 pub(super) fn done_with(job: &Job, change: Change, object: &Bytes, whole: bool) -> Result<Outcome, Error> {
-    let object = &Parsed::parse(object)?;
+    let object = &Object::parse(object.clone())?;
     let seen = Seen::of(job.direction, &job.copy_at.resource, object, &job.policy, job.selection)?;
     Ok(Outcome {
         status: whole.then(|| Status::hash_of(object)),
@@ -404,7 +403,7 @@ pub(super) fn done_with(job: &Job, change: Change, object: &Bytes, whole: bool) 
 /// An outcome of a delete that the copies' side has answered with the copy, if finalizers or a grace period keep that.
 pub(super) fn still_ends(job: &Job, ending: impl Into<Ending>, left: Option<Bytes>) -> Option<Outcome> {
     let object = left.filter(|_| !job.runs_nowhere())?;
-    let object = &Parsed::parse(&object).ok()?;
+    let object = &Object::parse(object).ok()?;
     let seen = Seen::of(job.direction, &job.copy_at.resource, object, &job.policy, job.selection).ok()?;
     seen.copy.terminating.then(|| Outcome {
         ends: true,

@@ -17,7 +17,6 @@ mod hub;
 mod unset;
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use kube_lite::fields::from_text;
@@ -32,6 +31,7 @@ use self::hub::Hub;
 #[cfg(feature = "admin")]
 pub(crate) use self::hub::LAST_APPLIED;
 pub(crate) use self::unset::retain_unset;
+use super::meta::Object;
 use super::top_fields::object_of;
 use crate::plan::Direction;
 
@@ -41,31 +41,26 @@ const BATCH: &str = "batch";
 pub(crate) fn synced_fields(
     direction: Direction,
     resource: &ResourceType,
-    top: &BTreeMap<String, &RawValue>,
+    object: &Object,
+    top: &BTreeMap<&str, &str>,
 ) -> Result<String, Error> {
-    let hub = Hub {
-        direction,
-        top,
-        meta: OnceCell::new(),
-    };
+    let hub = Hub::of(direction, object);
     let mut fields = String::new();
-    for (key, &value) in top {
-        if matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status") {
+    for (&key, &value) in top {
+        if matches!(key, "apiVersion" | "kind" | "status") {
             continue;
         }
         let mut cleaned: Option<Box<RawValue>> = None;
-        for (path, at_origin, _) in
-            filled_in(resource).filter(|(path, ..)| path[0].strip_prefix("f:") == Some(key.as_str()))
-        {
+        for (path, at_origin, _) in filled_in(resource).filter(|(path, ..)| path[0].strip_prefix("f:") == Some(key)) {
             let Some(depth) = at_origin.depth(path) else {
                 continue;
             };
-            let current = cleaned.as_deref().unwrap_or(value);
+            let current = cleaned.as_deref().map_or(value, RawValue::get);
             let edited = edit(current, &path[1..depth], &|value| at_origin.clean(path, value, &hub))
                 .map_err(|error| Error::BadAnswer(format!("{key}: {error}")))?;
             cleaned = edited.or(cleaned);
         }
-        let text = cleaned.as_deref().unwrap_or(value).get();
+        let text = cleaned.as_deref().map_or(value, RawValue::get);
         if cleaned.is_none() || text != "null" {
             fields.push(',');
             fields.push_str(&json!(key).to_string());
@@ -126,7 +121,7 @@ pub(crate) fn keeps_silently(
 }
 
 /// True if `status` is that of a Job which has finished, successfully or not: it does not run again.
-pub(crate) fn has_finished(resource: &ResourceType, status: Option<&RawValue>) -> bool {
+pub(crate) fn has_finished(resource: &ResourceType, status: Option<&str>) -> bool {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Status<'a> {
@@ -143,26 +138,26 @@ pub(crate) fn has_finished(resource: &ResourceType, status: Option<&RawValue>) -
     let Some(status) = status.filter(|_| resource.is(BATCH, "jobs")) else {
         return false;
     };
-    let status: Status = from_text(status.get()).unwrap_or_default();
+    let status: Status = from_text(status).unwrap_or_default();
     let ends = |one: &Condition<'_>| matches!(&*one.kind, "Complete" | "Failed") && one.status == "True";
     status.conditions.iter().flatten().any(ends)
 }
 
 /// Cleans the value at `path`, as field sets have it, within `raw` and leaves everything around it as raw slices. `None` if there is no such
 /// value.
-fn edit(raw: &RawValue, path: &[&str], clean: &dyn Fn(&mut Value)) -> serde_json::Result<Option<Box<RawValue>>> {
+fn edit(raw: &str, path: &[&str], clean: &dyn Fn(&mut Value)) -> serde_json::Result<Option<Box<RawValue>>> {
     let Some((key, rest)) = path.split_first() else {
-        let mut value: Value = from_text(raw.get())?;
+        let mut value: Value = from_text(raw)?;
         clean(&mut value);
         return serde_json::value::to_raw_value(&value).map(Some);
     };
-    let Some(mut fields) = from_text::<Option<BTreeMap<String, &RawValue>>>(raw.get())? else {
+    let Some(mut fields) = from_text::<Option<BTreeMap<String, &RawValue>>>(raw)? else {
         return Ok(None);
     };
     let key = key.trim_start_matches("f:");
     let Some(edited) = fields
         .get(key)
-        .map(|inner| edit(inner, rest, clean))
+        .map(|inner| edit(inner.get(), rest, clean))
         .transpose()?
         .flatten()
     else {

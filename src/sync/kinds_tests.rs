@@ -43,10 +43,19 @@ fn resource(kind: &str) -> ResourceType {
     }
 }
 
+fn fields_of(direction: Direction, resource: &ResourceType, text: &str) -> String {
+    let object = Object::parse(text.to_owned().into()).unwrap();
+    synced_fields(direction, resource, &object, &object.top()).unwrap_or_default()
+}
+
+/// Of an object that may have no name.
 fn synced(kind: &str, object: &Value) -> String {
-    let text = object.to_string();
-    let top: BTreeMap<String, &RawValue> = serde_json::from_str(&text).unwrap();
-    synced_fields(Direction::Down, &resource(kind), &top).unwrap()
+    let mut object = object.clone();
+    let name = &mut object["metadata"]["name"];
+    if name.is_null() {
+        *name = json!("a");
+    }
+    fields_of(Direction::Down, &resource(kind), &object.to_string())
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "callers write json!({...}) in place")]
@@ -84,10 +93,9 @@ fn nobody() -> Value {
 
 #[test]
 fn kinds_without_rules_are_synced_byte_by_byte() {
-    let text = r#"{"apiVersion":"v1","kind":"X","metadata":{},"spec":{ "z":1e2, "a":null,"clusterIP":"10.0.0.1"},"status":{},"n":null}"#;
-    let top: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap();
+    let text = r#"{"apiVersion":"v1","kind":"X","metadata":{"name":"a"},"spec":{ "z":1e2, "a":null,"clusterIP":"10.0.0.1"},"status":{},"n":null}"#;
     for kind in ["ConfigMap", "CronJob", "DaemonSet", "ReplicaSet", "Knative"] {
-        let fields = synced_fields(Direction::Down, &resource(kind), &top).unwrap();
+        let fields = fields_of(Direction::Down, &resource(kind), text);
         assert_eq!(
             fields, r#","n":null,"spec":{ "z":1e2, "a":null,"clusterIP":"10.0.0.1"}"#,
             "{kind}"
@@ -97,16 +105,14 @@ fn kinds_without_rules_are_synced_byte_by_byte() {
 
 #[test]
 fn only_what_a_rule_names_is_taken_apart() {
-    let text = r#"{"spec":{"versions":[{ "schema": {} }],"conversion":{"strategy":"None"}}}"#;
-    let top: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap();
-    let fields = synced_fields(Direction::Down, &resource("CustomResourceDefinition"), &top).unwrap();
+    let text = r#"{"metadata":{"name":"a"},"spec":{"versions":[{ "schema": {} }],"conversion":{"strategy":"None"}}}"#;
+    let fields = fields_of(Direction::Down, &resource("CustomResourceDefinition"), text);
     assert_eq!(
         fields,
         r#","spec":{"conversion":{"strategy":"None"},"versions":[{ "schema": {} }]}"#
     );
-    let plain = r#"{"spec":{ "b":1, "a":2}}"#;
-    let top: BTreeMap<String, &RawValue> = serde_json::from_str(plain).unwrap();
-    let fields = synced_fields(Direction::Down, &resource("Deployment"), &top).unwrap();
+    let plain = r#"{"metadata":{"name":"a"},"spec":{ "b":1, "a":2}}"#;
+    let fields = fields_of(Direction::Down, &resource("Deployment"), plain);
     assert_eq!(fields, r#","spec":{ "b":1, "a":2}"#);
 }
 
@@ -125,14 +131,16 @@ fn a_value_of_another_shape_is_no_panic() {
             json!({}),
             json!({path[path.len() - 1]: 7}),
         ] {
-            let text = json!({"metadata": {"managedFields": 7}, path[0]: value}).to_string();
-            let top: BTreeMap<String, &RawValue> = serde_json::from_str(&text).unwrap();
+            let text = json!({"metadata": {"name": "a", "managedFields": [{"fieldsV1": 7}]}, path[0]: value});
             let resource = ResourceType {
                 group: group.into(),
                 resource: plural.into(),
                 ..resource("ConfigMap")
             };
-            drop(synced_fields(Direction::Down, &resource, &top));
+            // Some are no objects any more.
+            if let Ok(object) = Object::parse(text.to_string().into()) {
+                drop(synced_fields(Direction::Down, &resource, &object, &object.top()));
+            }
         }
     }
 }
@@ -309,13 +317,12 @@ fn what_admission_and_scheduler_add_to_a_pod_stays_at_the_hub() {
 
 #[test]
 fn the_node_of_a_pod_is_synced_to_the_hub_alone() {
-    let pod = json!({"spec": {"nodeName": "n1", "preemptionPolicy": "Never"}}).to_string();
-    let top: BTreeMap<String, &RawValue> = serde_json::from_str(&pod).unwrap();
+    let pod = json!({"metadata": {"name": "a"}, "spec": {"nodeName": "n1", "preemptionPolicy": "Never"}});
     for (direction, expected) in [
         (Direction::Up, r#","spec":{"nodeName":"n1"}"#),
         (Direction::Down, r#","spec":{}"#),
     ] {
-        assert_eq!(synced_fields(direction, &resource("Pod"), &top).unwrap(), expected);
+        assert_eq!(fields_of(direction, &resource("Pod"), &pod.to_string()), expected);
     }
 }
 

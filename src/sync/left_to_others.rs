@@ -12,7 +12,7 @@ use super::field_set::Path;
 use super::job::{Failure, Job, failed};
 use super::kinds::retain_unset;
 use super::managed_fields::{Entries, Owner, RevertFrom, beside_ours, field_set};
-use super::meta::Meta;
+use super::meta::Object;
 use super::object::{Address, Desired};
 use super::ownership::{Copy, CopyState};
 use super::scaled::Scaled;
@@ -81,8 +81,8 @@ pub(super) async fn without_unset(
         None => read(origins, &job.origin).await?,
     };
     let Some(origin) = origin else { return Ok(None) };
-    let version = Meta::parse(&origin).map(|meta| meta.version_number());
-    let version = version.map_err(failed(Side::of(origins), "reading"))?;
+    let origin = Object::parse(origin).map_err(failed(Side::of(origins), "reading"))?;
+    let version = origin.meta.version_number();
     if version < wanted.version {
         // It does not say who has set what is to be applied.
         let stale = Error::BadAnswer(format!(
@@ -91,8 +91,7 @@ pub(super) async fn without_unset(
         ));
         return Err(failed(Side::of(origins), "reading")(stale));
     }
-    let unset = retain_unset(&mut paths, &origin, &job.origin.resource.api_version());
-    unset.map_err(failed(Side::of(origins), "reading"))?;
+    retain_unset(&mut paths, &origin, &job.origin.resource.api_version());
     leave_scaled(origins, job, wanted, (&mut paths, &unnamed)).await?;
     Ok(wanted.without(&paths))
 }
@@ -234,7 +233,6 @@ mod tests {
     use serde_json::json;
 
     use super::super::object::Desired;
-    use super::super::parsed::Parsed;
     use super::super::reconcile::tests::{FOREIGN, job};
     use super::super::scripted::scripted;
     use super::*;
@@ -260,7 +258,7 @@ mod tests {
         let origin = json!({"metadata": {"name": "a", "namespace": "shop", "resourceVersion": "5",
             "managedFields": [entry("argocd", "", &json!({"f:x": {}}))]}, "spec": spec});
         let origin = bytes::Bytes::from(origin.to_string());
-        let parsed = Parsed::parse(&origin).unwrap();
+        let parsed = Object::parse(origin.clone()).unwrap();
         let desired = Desired::from_origin(Direction::Down, &address, &address, Selection::Full, &parsed);
         let job = Job {
             origin: address.clone(),

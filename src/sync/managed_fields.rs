@@ -12,9 +12,9 @@ use std::cell::OnceCell;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
-use kube_lite::Error;
 use kube_lite::bounded::at_most;
 use kube_lite::fields::from_text;
+use kube_lite::{Error, Object};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -119,24 +119,21 @@ pub(super) struct Owner<'a> {
 pub type RevertFrom<'a> = Option<&'a [String]>;
 
 /// A hash of what we control in a copy: the fields that we own, those that people own and that are to be reverted, and
-/// whether it is being deleted, by its `metadata`; a restart of pods is none of these. Nor is what somebody has beside us with
+/// whether it is being deleted; a restart of pods is none of these. Nor is what somebody has beside us with
 /// the values that we have set: a server lets two managers have a field only as long as they agree. Another value means that
 /// somebody else has changed it. Never 0.
-pub fn marks(metadata: &str, direction: Direction, revert_from: RevertFrom) -> Result<u64, Error> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Marked<'a> {
-        #[serde(default)]
-        deletion_timestamp: Option<String>,
-        #[serde(default, borrow, deserialize_with = "at_most::<_, _, MOST_MANAGERS>")]
-        managed_fields: Vec<Owner<'a>>,
-    }
-    let marked: Marked = parse(metadata.as_bytes())?;
+pub fn marks(object: &Object<Managers>, direction: Direction, revert_from: RevertFrom) -> Result<u64, Error> {
+    #[derive(Default, Deserialize)]
+    struct Owners<'a>(#[serde(borrow, deserialize_with = "at_most::<_, _, MOST_MANAGERS>")] Vec<Owner<'a>>);
+    let Owners(owners) = match object.managed_fields() {
+        "" => Owners::default(),
+        text => parse(text.as_bytes())?,
+    };
     let mut hasher = DefaultHasher::new();
-    marked.deletion_timestamp.is_some().hash(&mut hasher);
+    object.meta.deletion_timestamp.is_some().hash(&mut hasher);
     let applied = OnceCell::new();
-    for owner in &marked.managed_fields {
-        let applied = || applied.get_or_init(|| applied_by_us(&marked.managed_fields));
+    for owner in &owners {
+        let applied = || applied.get_or_init(|| applied_by_us(&owners));
         let is_taken = || owner.is_taken(direction, revert_from) && !owner.is_within(applied());
         if !owner.is_our_apply() && !is_taken() {
             continue;

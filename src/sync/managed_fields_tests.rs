@@ -12,6 +12,12 @@ pub(in crate::sync) fn ours() -> Value {
     entry("edge-syncer", "Apply", &json!({"f:data": {"f:a": {}}}))
 }
 
+/// Those of an object with these metadata.
+fn marks(metadata: &str, direction: Direction, revert_from: RevertFrom) -> Result<u64, Error> {
+    let object = Object::parse(format!(r#"{{"metadata":{metadata}}}"#).into())?;
+    super::marks(&object, direction, revert_from)
+}
+
 #[test]
 fn drift_is_a_change_of_the_fields_that_are_ours_and_nothing_else() {
     let patterns = ["kubectl".to_owned(), "kubectl-*".to_owned()];

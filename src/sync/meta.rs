@@ -1,4 +1,4 @@
-//! The metadata of an object as the syncer reads it.
+//! An object and its metadata as the syncer reads them.
 
 use kube_lite::meta;
 
@@ -6,3 +6,6 @@ use super::managed_fields::Managers;
 
 /// With what the field managers say of whose it is.
 pub type Meta = meta::Meta<Managers>;
+
+/// The same.
+pub type Object = kube_lite::Object<Managers>;

@@ -24,7 +24,6 @@ pub mod object;
 pub mod own_objects;
 mod ownerless;
 pub mod ownership;
-pub mod parsed;
 mod pull_secrets;
 mod read;
 pub mod reconcile;

@@ -27,9 +27,8 @@ use crate::plan::{Direction, Selection, kept};
 use crate::sync::canonical::canonical_hash;
 use crate::sync::duplicates::Duplicates;
 use crate::sync::kinds;
-use crate::sync::meta::Meta;
+use crate::sync::meta::{Meta, Object};
 use crate::sync::ownership::{Copy, Marked, SyncTarget, is_create_only, mark, origin_hash};
-use crate::sync::parsed::Parsed;
 
 /// What says of a Secret what it is for.
 const TYPE: &str = "type";
@@ -109,7 +108,7 @@ impl Desired {
         origin: &Address,
         copy: &Address,
         selection: Selection,
-        object: &Parsed<'_>,
+        object: &Object,
     ) -> Result<Option<Self>, Error> {
         let mut desired = Self {
             hash: 0,
@@ -143,13 +142,12 @@ impl Desired {
             if kept::is_kept(resource, &found, is_named) || kept::is_kept(&copy.resource, &there, is_named) {
                 return Ok(None);
             }
-            let mut top = Cow::Borrowed(&object.top);
+            let mut top = object.top();
             if copy.resource.is("", "secrets") && secret_type.is_empty() {
                 // An apply without a type would fill a Secret of any type.
-                let opaque = from_text(OPAQUE).map_err(|error| no_object(&error))?;
-                top.to_mut().insert(TYPE.into(), opaque);
+                top.insert(TYPE, OPAQUE);
             }
-            desired.fields = kinds::synced_fields(direction, resource, &top)?;
+            desired.fields = kinds::synced_fields(direction, resource, object, &top)?;
             desired.finished = kinds::has_finished(resource, object.field("status"));
             desired.create_only = is_create_only(&meta.annotations);
             let owned = |(key, value): (&String, &String)| (key.clone(), value.clone());
@@ -177,7 +175,7 @@ impl Desired {
         origin: &Address,
         copy: &Address,
         selection: Selection,
-        object: &Parsed<'_>,
+        object: &Object,
         is_own: bool,
     ) -> bool {
         if origin.name == copy.name && origin.resource.kind == copy.resource.kind {
@@ -323,7 +321,7 @@ pub struct Status {
 
 impl Status {
     /// That of a whole object. `None` if it has none, or one that is no map.
-    pub fn of(object: &Parsed<'_>) -> Option<Self> {
+    pub fn of(object: &Object) -> Option<Self> {
         let text = Self::text_of(object)?;
         Some(Self {
             text: text.to_owned(),
@@ -331,19 +329,19 @@ impl Status {
         })
     }
 
-    fn text_of<'a>(object: &Parsed<'a>) -> Option<&'a str> {
-        let raw = object.field("status")?.get();
+    fn text_of(object: &Object) -> Option<&str> {
+        let raw = object.field("status")?;
         raw.starts_with('{').then_some(raw)
     }
 
     /// True if the object has a status that cannot be returned, such as a text.
-    pub fn is_no_object(object: &Parsed<'_>) -> bool {
+    pub fn is_no_object(object: &Object) -> bool {
         let raw = object.field("status");
-        raw.is_some_and(|raw| !raw.get().starts_with('{') && raw.get() != "null")
+        raw.is_some_and(|raw| !raw.starts_with('{') && raw != "null")
     }
 
     /// [`Self::hash`], 0 where there is no status.
-    pub fn hash_of(object: &Parsed<'_>) -> u64 {
+    pub fn hash_of(object: &Object) -> u64 {
         Self::text_of(object).map_or(0, canonical_hash)
     }
 }
@@ -375,14 +373,14 @@ impl Desired {
 }
 
 /// True for a Pod with ephemeral containers, which are not synced.
-pub fn has_ephemeral_containers(resource: &ResourceType, object: &Parsed<'_>) -> bool {
+pub fn has_ephemeral_containers(resource: &ResourceType, object: &Object) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Spec {
         ephemeral_containers: Vec<IgnoredAny>,
     }
     let spec = object.field("spec").filter(|_| resource.is("", "pods"));
-    spec.is_some_and(|spec| from_text(spec.get()).is_ok_and(|spec: Spec| !spec.ephemeral_containers.is_empty()))
+    spec.is_some_and(|spec| from_text(spec).is_ok_and(|spec: Spec| !spec.ephemeral_containers.is_empty()))
 }
 
 /// False for labels and annotations that mean something on one side only: kcp's, and our own marks.
@@ -393,10 +391,10 @@ fn is_synced_key(key: &str) -> bool {
 }
 
 /// The `type` of a Secret, if it is a text.
-fn type_of<'a>(object: &Parsed<'a>) -> Option<Cow<'a, str>> {
+fn type_of(object: &Object) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-    let text: Text<'_> = from_text(object.field(TYPE)?.get()).ok()?;
+    let text: Text<'_> = from_text(object.field(TYPE)?).ok()?;
     Some(text.0)
 }
 

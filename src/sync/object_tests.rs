@@ -37,8 +37,8 @@ fn with_name(fields: &str) -> Bytes {
     Bytes::from(format!(r#"{{"metadata":{{"name":"a"}}{comma}{fields}"#))
 }
 
-fn parsed(object: &Bytes) -> Parsed<'_> {
-    Parsed::parse(object).unwrap()
+fn parsed(object: &Bytes) -> Object {
+    Object::parse(object.clone()).unwrap()
 }
 
 /// The copy at the edge of an origin, if it is to have one.

@@ -11,8 +11,8 @@ use kube_lite::{Cluster, Content, Error};
 
 use super::copy_place::{finalizers_of, other_origin_of, read_copy_of_origin, read_place};
 use super::job::{Change, Ending, Failure, HeldFor, Job, Outcome, Seen, Why, done, failed, left};
+use super::meta::Object;
 use super::object::{Address, Desired, Status};
-use super::parsed::Parsed;
 use super::read::confirm_there;
 use super::retire::{release_kept, retire};
 use super::undeclared::MOST_REFUSALS;
@@ -41,7 +41,7 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
         let hidden = read_unlabelled(copies, &job).await;
         return hidden.map_err(failed(Side::of(copies), "reading"));
     }
-    let read = match job.desired.take().filter(|_| !job.type_gone) {
+    let read = match job.desired.take().filter(|_| !job.gone_at_origin) {
         Some(desired) => Ok(Read::Wanted(desired, None)),
         None => read_desired(origins, &mut job).await,
     };
@@ -166,7 +166,7 @@ enum Read {
 }
 
 async fn read_desired(origins: &Cluster, job: &mut Job) -> Result<Read, Error> {
-    if job.type_gone {
+    if job.gone_at_origin {
         return Ok(Read::Absent);
     }
     // An unselected object is only asked for to learn whether it still exists.
@@ -181,7 +181,7 @@ async fn read_desired(origins: &Cluster, job: &mut Job) -> Result<Read, Error> {
         Err(error) if error.proves_absent(&name.name) => return Ok(Read::Absent),
         Err(error) => return Err(error),
     };
-    let object = Parsed::named(name, &body)?;
+    let object = Object::named(name, body)?;
     let meta = &object.meta;
     not_older(meta, job.origin_seen_at)?;
     confirm_there(origins, &job.origin, meta, job.origin_unnamed).await?;
@@ -193,7 +193,7 @@ async fn read_desired(origins: &Cluster, job: &mut Job) -> Result<Read, Error> {
     let Some(desired) = Desired::from_origin(job.direction, &job.origin, &job.copy_at, job.selection, &object)? else {
         return Ok(Read::NotSelected);
     };
-    job.origin_read = job.copy.others_have_more.then(|| body.clone());
+    job.origin_read = job.copy.others_have_more.then(|| object.bytes().clone());
     let status = job.unread.map(|_| Status::hash_of(&object));
     Ok(Read::Wanted(
         Rc::new(desired),

@@ -38,7 +38,7 @@ pub(in crate::sync) fn job() -> Job {
         direction: Direction::Down,
         origin: address.clone(),
         copy_at: address,
-        type_gone: false,
+        gone_at_origin: false,
         policy: Rc::default(),
         selection: Selection::Full,
         desired: None,

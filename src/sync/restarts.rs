@@ -68,8 +68,8 @@ mod tests {
 
     use super::*;
     use crate::plan::{Direction, Selection};
+    use crate::sync::meta::Object;
     use crate::sync::object::Address;
-    use crate::sync::parsed::Parsed;
 
     #[test]
     fn times_are_compared_wherever_they_were_written() {
@@ -115,7 +115,7 @@ mod tests {
         ] {
             for name in RESTARTS {
                 let origin = Bytes::from(workload(name, wanted).to_string());
-                let origin = Parsed::parse(&origin).unwrap();
+                let origin = Object::parse(origin).unwrap();
                 let desired = Desired::from_origin(Direction::Down, &address, &address, Selection::Full, &origin);
                 let desired = desired.unwrap().unwrap();
                 assert_eq!(desired.restarts_pods(), wanted.is_some());

@@ -226,9 +226,9 @@ pub(super) async fn prove(origins: &Cluster, job: &Job, another: Option<&str>) -
     }
     let mut version = 0;
     match origins.find(resource, name).await {
-        Err(error) if job.type_gone && error.is_type_not_served() => {}
+        Err(error) if job.gone_at_origin && error.is_type_not_served() => {}
         Err(error) => return Err(reading(error)),
-        Ok(_) if job.type_gone => return contradicts("the type that was gone is served again"),
+        Ok(_) if job.gone_at_origin => return contradicts("the type that was gone is served again"),
         Ok((_, version)) if version != 0 && version < job.origin_version => {
             return Ok(Proof::Against(HeldFor::WentBack(version)));
         }
@@ -248,7 +248,7 @@ pub(super) async fn prove(origins: &Cluster, job: &Job, another: Option<&str>) -
     if job.direction == Direction::Up {
         return Ok(proof);
     }
-    let withdrawal = job.definitions.verify(origins, resource, job.type_gone).await;
+    let withdrawal = job.definitions.verify(origins, resource, job.gone_at_origin).await;
     let withdrawal = withdrawal.map_err(failed(side, "reading what defines the type"))?;
     Ok(withdrawal.map_or(proof, |withdrawal| Proof::Against(HeldFor::Withdrawn(withdrawal))))
 }

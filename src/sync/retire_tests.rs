@@ -209,9 +209,9 @@ async fn an_object_that_its_type_deletes_too_is_not_deleted() {
 // Another hub may have said that it lacks the type.
 #[tokio::test]
 async fn that_a_type_is_gone_is_asked_once_more_before_its_copies_go() {
-    let type_gone = r#"{"kind":"Status","reason":"NotFound","details":{},"code":404}"#;
+    let gone_at_origin = r#"{"kind":"Status","reason":"NotFound","details":{},"code":404}"#;
     for (status, answer, goes) in [
-        (404, type_gone, true),
+        (404, gone_at_origin, true),
         (404, "404 page not found", true),
         (200, LIST_WITHOUT, false),
         (403, GONE, false),
@@ -220,7 +220,7 @@ async fn that_a_type_is_gone_is_asked_once_more_before_its_copies_go() {
         let (hub, _) = scripted(Side::Hub, &[(status, answer), (200, GROUPS)]);
         let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY), (200, r#"{"kind":"Status"}"#)]);
         let job = Job {
-            type_gone: true,
+            gone_at_origin: true,
             ..job()
         };
         let deleted = reconcile(&hub, &edge, job).await.is_ok();
@@ -249,9 +249,9 @@ async fn an_object_re_created_by_somebody_else_in_between_survives() {
 
 #[tokio::test]
 async fn no_answer_of_the_hub_but_proved_absence_deletes() {
-    let type_gone = r#"{"kind":"Status","reason":"NotFound","details":{},"code":404}"#;
+    let gone_at_origin = r#"{"kind":"Status","reason":"NotFound","details":{},"code":404}"#;
     for (status, body) in [
-        (404, type_gone),
+        (404, gone_at_origin),
         (404, "404 page not found"),
         (401, GONE),
         (403, GONE),

@@ -16,10 +16,9 @@ use super::job::{Failure, Policy, failed};
 use crate::api::OWNER;
 use crate::plan::{Direction, StatusPath};
 use crate::side::Side;
-use crate::sync::meta::Meta;
+use crate::sync::meta::{Meta, Object};
 use crate::sync::object::{Address, Status};
 use crate::sync::ownership::{Marked, Owner, mark};
-use crate::sync::parsed::Parsed;
 use crate::sync::status_writer::status_manager;
 
 /// One status to write to the hub.
@@ -80,7 +79,7 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<
             Err(error) => return Err(failed(Side::Edge, "reading the status")(error)),
         },
     };
-    let object = Parsed::parse(&object).map_err(failed(Side::Edge, "reading the status"))?;
+    let object = Object::parse(object).map_err(failed(Side::Edge, "reading the status"))?;
     let Some(status) = Status::of(&object) else {
         return Ok(Returned::Equal(0));
     };

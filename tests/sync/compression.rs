@@ -93,7 +93,7 @@ async fn large_lists_and_objects_are_a_fraction_of_their_size_on_the_link() {
     let mut listing = cluster.list(request);
     while let Some(object) = listing.next().await.expect("the list is whole") {
         count += 1;
-        size += object.len() as u64;
+        size += object.bytes().len() as u64;
     }
     assert_eq!(count, OBJECTS);
     let on_link = moved() - before;
@@ -131,7 +131,7 @@ async fn the_list_before_a_watch_is_compressed_at_the_hub_alone() {
                 match events.recv().await.expect("it runs as long as its handle").1 {
                     SourceEvent::Object(object) => {
                         count += 1;
-                        size += object.len() as u64;
+                        size += object.bytes().len() as u64;
                     }
                     SourceEvent::Complete(_) => return (count, size),
                     SourceEvent::Begin(_) | SourceEvent::Up => {}

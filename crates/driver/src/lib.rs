@@ -47,7 +47,7 @@ pub trait Role: Sized {
     /// The id of a side, under which the role knows an API server. A closed side's may be used again.
     type Side: Copy + Ord;
     /// What is needed to open a side while the role runs; [`std::convert::Infallible`] for one that opens none.
-    type Place;
+    type Location;
     /// What a source is for.
     type Feed: Feed<Self::Side>;
     /// Work that talks to sides, and ends with an answer.
@@ -102,7 +102,7 @@ pub enum Priority {
 /// What talks to the sides for a role.
 pub trait Perform<R: Role> {
     /// The server of a side that the role opens. It need not answer.
-    fn open(&self, side: R::Side, place: R::Place) -> Opened;
+    fn open(&self, side: R::Side, place: R::Location) -> Opened;
 
     /// The work that ends with the answer to a request; `None` if one of its sides is not open. It ends early if a side is
     /// closed whose server it got.
@@ -146,7 +146,7 @@ pub enum Course {
 /// What is to be done.
 pub enum Effect<R: Role> {
     /// A side begins to be there, in the place of one that has this id.
-    Open(R::Side, R::Place),
+    Open(R::Side, R::Location),
     /// A side is there no longer. Its sources and requests end.
     Close(R::Side),
     /// A source begins to read, in the place of one that has this number.

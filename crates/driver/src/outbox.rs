@@ -34,7 +34,7 @@ impl<R: Role<Feed: PartialEq>> Outbox<R> {
     }
 
     /// A side begins to be there.
-    pub fn open(&mut self, side: R::Side, place: R::Place) {
+    pub fn open(&mut self, side: R::Side, place: R::Location) {
         self.effects.push(Effect::Open(side, place));
     }
 

@@ -16,7 +16,7 @@ use crate::kinds::{InitTarget, InitTemplate};
 use crate::objects::{self, Data};
 use crate::run::{LEASE, Settings};
 use crate::servers::Kcp;
-use crate::sides::Place;
+use crate::sides::Location;
 
 /// A workspace for which templates are rendered.
 const EXAMPLE: (&str, &str) = ("2example", "root:example");
@@ -152,7 +152,7 @@ impl Check<'_> {
 
     /// What there is to say of a type.
     async fn type_named(&self, name: &TypeName) -> Vec<(Verdict, String, String)> {
-        let server = self.kcp.at(&Place::Workspace(Rc::clone(&name.workspace)));
+        let server = self.kcp.at(&Location::Workspace(Rc::clone(&name.workspace)));
         let subject = Subject::Type(name.clone());
         let place = server.standing().place;
         let read = server
@@ -206,7 +206,7 @@ impl Check<'_> {
 
     /// Whether those who wait are shown at a URL.
     async fn shard(&self, initializer: &str, url: &Rc<str>) -> (Verdict, String, String) {
-        let server = Rc::new(self.kcp.at(&Place::Url(Rc::clone(url))));
+        let server = Rc::new(self.kcp.at(&Location::Url(Rc::clone(url))));
         match list_all::<LogicalCluster>(&server, kcp::logical_clusters(), None).await {
             Ok(all) => {
                 let waiting = all.iter().filter(|it| it.waits_for(initializer).is_some()).count();

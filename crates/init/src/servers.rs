@@ -14,7 +14,7 @@ use kube_lite::{Cluster, RateLimit, Workspaces};
 
 use crate::agent::{Agent, Answer, Request};
 use crate::fill::{fill, release, tell};
-use crate::sides::{Place, Side};
+use crate::sides::{Location, Side};
 use crate::workspace::ConfigWorkspace;
 
 /// The field manager of what is created.
@@ -48,10 +48,10 @@ impl Kcp {
     }
 
     /// What is at a place.
-    pub(crate) fn at(&self, place: &Place) -> Cluster {
+    pub(crate) fn at(&self, place: &Location) -> Cluster {
         match place {
-            Place::Workspace(workspace) => self.cluster("type", self.host.below(&format!("/clusters/{workspace}"))),
-            Place::Url(url) => self.cluster("shard", self.host.at(url)).with(Workspaces::Many),
+            Location::Workspace(workspace) => self.cluster("type", self.host.below(&format!("/clusters/{workspace}"))),
+            Location::Url(url) => self.cluster("shard", self.host.at(url)).with(Workspaces::Many),
         }
     }
 
@@ -62,7 +62,7 @@ impl Kcp {
 }
 
 impl Perform<Agent> for Kcp {
-    fn open(&self, _side: Side, place: Place) -> Opened {
+    fn open(&self, _side: Side, place: Location) -> Opened {
         let (server, mode) = (Rc::new(self.at(&place)), Mode::Watch);
         Opened { server, mode }
     }

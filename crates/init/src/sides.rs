@@ -17,7 +17,7 @@ pub(crate) enum Side {
 
 /// Where a side is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     /// A workspace of kcp, by its path or id.
     Workspace(Rc<str>),
     /// A URL that kcp has given.

@@ -1,7 +1,6 @@
 //! The metadata of an object, as far as decisions need it.
 //!
-//! What of its field managers is needed differs from role to role: it is a type of the role's own, which is read in the
-//! same pass.
+//! What of its field managers is needed differs from role to role: it is a type of the role's own.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,7 +15,7 @@ use crate::bounded::at_most;
 
 /// No API server sends more metadata: apart from annotations, of which they accept 256 KiB, there are only labels and
 /// field managers. Checked only for larger objects.
-const METADATA_LIMIT: usize = 2 << 20;
+pub(super) const METADATA_LIMIT: usize = 2 << 20;
 /// More owners than any object has.
 const MOST_OWNERS: usize = 10_000;
 
@@ -85,13 +84,16 @@ fn names_a_workload<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result
     Ok(owners.into_iter().any(is_workload))
 }
 
+/// Its field managers as they are written.
+pub(super) type RawManagers<'a> = Option<&'a RawValue>;
+
 impl<M: DeserializeOwned + Default> Meta<M> {
     /// Reads the metadata of an object.
     pub fn parse(object: &[u8]) -> Result<Self, Error> {
         #[derive(Deserialize)]
-        #[serde(bound = "M: DeserializeOwned + Default")]
-        struct Wire<M> {
-            metadata: Meta<M>,
+        struct Wire<'a> {
+            #[serde(borrow)]
+            metadata: Meta<RawManagers<'a>>,
         }
         #[derive(Deserialize)]
         struct Raw<'a> {
@@ -104,18 +106,10 @@ impl<M: DeserializeOwned + Default> Meta<M> {
                 return Err(too_large());
             }
         }
-        let wire: Wire<M> = serde_json::from_slice(object).map_err(|error| no_object(&error))?;
-        wire.metadata.checked()
-    }
-
-    /// The same of the metadata alone, as they stand in an object.
-    pub fn of_field(metadata: &RawValue) -> Result<Self, Error> {
-        let text = metadata.get();
-        if text.len() > METADATA_LIMIT {
-            return Err(too_large());
-        }
-        let meta: Self = from_text(text).map_err(|error| no_object(&error))?;
-        meta.checked()
+        let wire: Wire = serde_json::from_slice(object).map_err(|error| no_object(&error))?;
+        let managers = wire.metadata.managers.map(|raw| from_text(raw.get())).transpose();
+        let managers = managers.map_err(|error| no_object(&error))?;
+        wire.metadata.with(managers.unwrap_or_default()).checked()
     }
 
     /// The same for an object of a side with one workspace or many.
@@ -130,11 +124,27 @@ impl<M: DeserializeOwned + Default> Meta<M> {
     }
 }
 
-fn too_large() -> Error {
+pub(super) fn too_large() -> Error {
     Error::BadAnswer(format!("an object with more than {METADATA_LIMIT} bytes of metadata"))
 }
 
 impl<M> Meta<M> {
+    /// Them, with this of the field managers.
+    pub(super) fn with<N>(self, managers: N) -> Meta<N> {
+        Meta {
+            name: self.name,
+            namespace: self.namespace,
+            workspace: self.workspace,
+            uid: self.uid,
+            resource_version: self.resource_version,
+            deletion_timestamp: self.deletion_timestamp,
+            labels: self.labels,
+            annotations: self.annotations,
+            managers,
+            of_workload: self.of_workload,
+        }
+    }
+
     /// Them, with the workspace that they say at a side with one workspace or many.
     #[must_use]
     pub fn at(mut self, workspaces: Workspaces) -> Self {
@@ -164,7 +174,7 @@ impl<M> Meta<M> {
     }
 
     /// Them, if an API server can have sent them: names become parts of paths, and the UID a part of annotations.
-    fn checked(self) -> Result<Self, Error> {
+    pub(super) fn checked(self) -> Result<Self, Error> {
         let wrong = if !is_path_segment(&self.name) {
             ("name", &self.name)
         } else if !(self.namespace.is_empty() || is_path_segment(&self.namespace)) {

@@ -17,7 +17,7 @@ use super::fields::from_text;
 use super::json::{LONGEST_VERSION, ListMeta, ListSplitter, OBJECT_LIMIT};
 use super::room::{SMALL_ITEM, Share};
 use super::verbs::page::Sizes;
-use super::{Body, Cluster, Error, ListRequest};
+use super::{Body, Cluster, Error, ListRequest, Object};
 use crate::logging::log_line;
 
 /// How long a watch may be silent unless it is given more time. API servers send a bookmark about once a minute; dead
@@ -176,10 +176,17 @@ impl Listing {
 /// One event of a watch.
 #[derive(Debug, PartialEq, Eq)]
 pub enum WatchEvent {
-    /// The object was added or changed; its JSON.
-    Applied(Bytes),
-    /// The object is gone; its last JSON.
-    Deleted(Bytes),
+    /// The object was added or changed.
+    Applied(Box<Object>),
+    /// The object is gone; how it was last.
+    Deleted(Box<Object>),
+    /// Something was added, changed or deleted that is no object. No API server sends such a thing.
+    Unreadable {
+        /// Its version, if that can be read.
+        resource_version: Option<String>,
+        /// What is wrong with it.
+        error: Error,
+    },
     /// Everything up to this resource version has been sent.
     Bookmark {
         /// The version to resume from.
@@ -349,31 +356,130 @@ fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(u8::is_ascii_whitespace)
 }
 
+/// The type of an event and its object, if it is written as API servers do, with nothing else in it: found without a pass
+/// over the object. What it gives is an event only if the object turns out to be one.
+fn as_usual(line: &Bytes) -> Option<(&str, Bytes)> {
+    let rest = line.strip_prefix(br#"{"type":""#)?;
+    let kind = rest.split(|&byte| byte == b'"').next()?;
+    let object = rest[kind.len()..].strip_prefix(br#"","object":"#)?;
+    let object = object.trim_ascii_end().strip_suffix(b"}")?;
+    Some((str::from_utf8(kind).ok()?, line.slice_ref(object)))
+}
+
 fn parse_event(line: &Bytes) -> Result<WatchEvent, Error> {
+    let found = as_usual(line).and_then(|(kind, object)| Some((variant(kind)?, Object::take_apart(object).ok()?)));
+    if let Some((event, object)) = found {
+        return Ok(event(Box::new(object)));
+    }
     let bad = |error: serde_json::Error| {
         Error::BadAnswer(format!("watch event: {error}: {}", super::error::first_line(line)))
     };
     let event: WireEvent = serde_json::from_slice(line).map_err(bad)?;
-    let object = || line.slice_ref(event.object.get().as_bytes());
+    let object = event.object.get();
     match event.kind {
-        "ADDED" | "MODIFIED" => Ok(WatchEvent::Applied(object())),
-        "DELETED" => Ok(WatchEvent::Deleted(object())),
         "BOOKMARK" => {
-            let bookmark: WireBookmark = from_text(event.object.get()).map_err(bad)?;
-            let version = &bookmark.metadata.resource_version;
-            if version.len() > LONGEST_VERSION {
-                return Err(Error::BadAnswer(format!(
-                    "a bookmark with a version of {} characters",
-                    version.len()
-                )));
-            }
+            let bookmark: WireBookmark = from_text(object).map_err(bad)?;
             let end = bookmark.metadata.annotations.get("k8s.io/initial-events-end");
             Ok(WatchEvent::Bookmark {
                 initial_end: end.is_some_and(|value| value == "true"),
-                resource_version: bookmark.metadata.resource_version,
+                resource_version: checked_version(bookmark.metadata.resource_version)?,
             })
         }
-        "ERROR" => Err(Error::from_watch_error(event.object.get().as_bytes())),
-        other => Err(Error::BadAnswer(format!("watch event of unknown type {other:?}"))),
+        "ERROR" => Err(Error::from_watch_error(object.as_bytes())),
+        kind => match variant(kind) {
+            Some(event) => Ok(match Object::take_apart(line.slice_ref(object.as_bytes())) {
+                Ok(object) => event(Box::new(object)),
+                Err(error) => unreadable(object, error),
+            }),
+            None => Err(Error::BadAnswer(format!("watch event of unknown type {kind:?}"))),
+        },
+    }
+}
+
+/// What an event of that type says of an object, if it says something of one.
+fn variant(kind: &str) -> Option<fn(Box<Object>) -> WatchEvent> {
+    match kind {
+        "ADDED" | "MODIFIED" => Some(WatchEvent::Applied),
+        "DELETED" => Some(WatchEvent::Deleted),
+        _ => None,
+    }
+}
+
+/// The event of an object that is none.
+fn unreadable(object: &str, error: Error) -> WatchEvent {
+    #[derive(Deserialize)]
+    struct Wire {
+        metadata: Meta,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Meta {
+        resource_version: String,
+    }
+    let version = from_text(object).map(|wire: Wire| wire.metadata.resource_version);
+    WatchEvent::Unreadable {
+        resource_version: version.ok().and_then(|version| checked_version(version).ok()),
+        error,
+    }
+}
+
+fn checked_version(version: String) -> Result<String, Error> {
+    match version.len() {
+        ..=LONGEST_VERSION => Ok(version),
+        length => Err(Error::BadAnswer(format!(
+            "a bookmark with a version of {length} characters"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<WatchEvent, Error> {
+        parse_event(&Bytes::copy_from_slice(line.as_bytes()))
+    }
+
+    fn object(text: &str) -> Box<Object> {
+        Box::new(Object::take_apart(Bytes::copy_from_slice(text.as_bytes())).unwrap())
+    }
+
+    #[test]
+    fn an_event_is_read_however_it_is_written() {
+        let text = r#"{"metadata":{"name":"a","resourceVersion":"7"},"type":"DELETED"}"#;
+        for line in [
+            format!("{{\"type\":\"ADDED\",\"object\":{text}}}\n"),
+            format!(" {{\"type\" : \"MODIFIED\", \"object\": {text} }}\r\n"),
+            format!("{{\"object\":{text},\"type\":\"ADDED\"}}\n"),
+            format!("{{\"type\":\"ADDED\",\"object\":{text},\"more\":{{}}}}\n"),
+        ] {
+            assert_eq!(read(&line), Ok(WatchEvent::Applied(object(text))), "{line}");
+        }
+        let line = format!("{{\"type\":\"DELETED\",\"object\":{text}}}\n");
+        assert_eq!(read(&line), Ok(WatchEvent::Deleted(object(text))));
+        for line in [
+            format!("{{\"type\":\"SPOILED\",\"object\":{text}}}\n"),
+            format!("{{\"type\":\"ADDED\",\"object\":{text},\"type\":\"DELETED\"}}\n"),
+            format!("{{\"type\":\"ADDED\",\"object\":{text}\n"),
+            format!("{{\"type\":\"ADDED\",\"object\":{text}}}}}\n"),
+        ] {
+            assert!(matches!(read(&line), Err(Error::BadAnswer(_))), "{line}");
+        }
+    }
+
+    #[test]
+    fn an_object_that_is_none_does_not_hide_how_far_the_watch_is() {
+        for (object, expected) in [
+            (r#"{"metadata":{"resourceVersion":"7"}}"#, Some("7")),
+            (r#"{"metadata":{"name":"a/b","resourceVersion":"8"}}"#, Some("8")),
+            (r#"{"metadata":{"name":"a/b"}}"#, None),
+            ("[]", None),
+        ] {
+            let line = format!("{{\"type\":\"ADDED\",\"object\":{object}}}\n");
+            let Ok(WatchEvent::Unreadable { resource_version, .. }) = read(&line) else {
+                unreachable!("{object}");
+            };
+            assert_eq!(resource_version.as_deref(), expected);
+        }
     }
 }

@@ -19,7 +19,7 @@ use crate::rivals::{self, Claimant, May};
 use crate::route::Served;
 use crate::run::{self, Settings};
 use crate::servers::Kcp;
-use crate::sides::Place;
+use crate::sides::Location;
 use crate::start::{self, Found};
 use crate::trouble::Stop;
 
@@ -250,7 +250,7 @@ impl Check<'_> {
             points.add(Where::Kcp, "endpoints", Verdict::Note, found, "bind it in a workspace");
         }
         for url in urls {
-            let server = Rc::new(self.kcp.at(&Place(Rc::clone(&url))));
+            let server = Rc::new(self.kcp.at(&Location(Rc::clone(&url))));
             match list_all::<Value>(&server, kcp::bindings(), None).await {
                 Ok(bindings) => {
                     let ready = bindings.iter().filter(|binding| is_ready(binding)).count();

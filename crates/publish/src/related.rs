@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use gotemplate::Data;
 use serde_json::Value;
 
-use crate::kinds::{Origin, Place, Rewrite, SelectorLocator};
+use crate::kinds::{FieldReference, Origin, Rewrite, SelectorLocator};
 use crate::labels::Selector;
 use crate::mutation::Rewriting;
 use crate::path;
@@ -59,7 +59,7 @@ impl<'a> Both<'a> {
     }
 
     /// What a field of the primary names on each side.
-    pub(crate) fn referenced(&self, place: &Place, origin: Origin) -> Result<Vec<Names>, String> {
+    pub(crate) fn referenced(&self, place: &FieldReference, origin: Origin) -> Result<Vec<Names>, String> {
         let rewriting = match &place.regex {
             Some((pattern, replacement)) => Some(Rewriting::new(pattern, replacement)?),
             None => None,
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn fields_of_both_sides_belong_together_one_by_one() {
-        let place = |regex: Option<(&str, &str)>| Place {
+        let place = |regex: Option<(&str, &str)>| FieldReference {
             path: "spec.secrets".to_owned(),
             regex: regex.map(|(pattern, replacement)| (pattern.to_owned(), replacement.to_owned())),
         };

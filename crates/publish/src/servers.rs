@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use crate::agent::{Agent, Answer, Request};
 use crate::apply::WRITER;
 use crate::publishing;
-use crate::sides::{Place, Primary, Side};
+use crate::sides::{Location, Primary, Side};
 use crate::sync::{self, Synced};
 use crate::trouble::Stop;
 
@@ -81,7 +81,7 @@ impl Kcp {
     }
 
     /// A virtual workspace, with all workspaces that it shows.
-    pub(crate) fn at(&self, place: &Place) -> Cluster {
+    pub(crate) fn at(&self, place: &Location) -> Cluster {
         let url = reached(&place.0, &self.overrides);
         self.cluster("shard", self.host.at(&url)).with(Workspaces::Many)
     }
@@ -137,7 +137,7 @@ fn reached(url: &str, overrides: &[HostOverride]) -> String {
 }
 
 impl Perform<Agent> for Kcp {
-    fn open(&self, _side: Side, place: Place) -> Opened {
+    fn open(&self, _side: Side, place: Location) -> Opened {
         let (server, mode) = (Rc::new(self.at(&place)), Mode::Watch);
         Opened { server, mode }
     }

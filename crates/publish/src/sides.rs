@@ -22,7 +22,7 @@ pub(crate) enum Side {
 
 /// Where a virtual workspace is: a URL that kcp has given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place(pub(crate) Rc<str>);
+pub(crate) struct Location(pub(crate) Rc<str>);
 
 /// What is worked on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

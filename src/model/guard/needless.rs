@@ -5,26 +5,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use driver::source::SourceId;
 use kube_lite::logging::log_line;
 
-use super::{Condition, Reason};
+use super::{Condition, Guard, Reason};
 use crate::model::inventory::Held;
 use crate::model::replan::pair_of;
 use crate::model::sources::SourceState;
-use crate::model::{Model, TypeState};
+use crate::model::{Model, TypeState, Types};
 use crate::plan::{Direction, Pair, SyncedType};
+
+impl Guard {
+    /// How many deletes are held, by direction and reason.
+    pub(in crate::model) fn held_by_reason(&self, types: &Types) -> BTreeMap<(Direction, &'static str), usize> {
+        let mut held = BTreeMap::new();
+        for (direction, hold, objects) in self.all_holds(types) {
+            *held.entry((direction, hold.reason.word())).or_default() += objects;
+        }
+        held
+    }
+}
 
 impl Model {
     /// What the configs say about holds.
     pub(in crate::model) fn hold_condition(&self) -> Condition {
         self.guard.condition(&self.types)
-    }
-
-    /// How many deletes are held, by direction and reason.
-    pub(in crate::model) fn held_by_reason(&self) -> BTreeMap<(Direction, &'static str), usize> {
-        let mut held = BTreeMap::new();
-        for (direction, hold, objects) in self.guard.all_holds(&self.types) {
-            *held.entry((direction, hold.reason.word())).or_default() += objects;
-        }
-        held
     }
 
     /// Ends holds that hold nothing any more, since the origins are back or the copies gone.
@@ -67,7 +69,7 @@ impl Model {
     pub(super) fn sees_all(&self, concerns: impl Fn(&SyncedType) -> bool) -> bool {
         let has_listed = |id: SourceId| self.sources.get(&id).is_some_and(SourceState::has_listed);
         let has_listed_origins =
-            |state: &TypeState| self.has_listed_origins(state) && state.origin_readers().all(has_listed);
+            |state: &TypeState| state.has_listed_origins(&self.sources) && state.origin_readers().all(has_listed);
         let is_seen = |state: &TypeState| {
             state.copies_listed
                 && state.copy_source.is_some_and(has_listed)

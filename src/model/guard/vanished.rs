@@ -16,7 +16,7 @@ use super::{Hold, NewTokens, Reason, TypeIs};
 use crate::model::deselections::Unproved;
 use crate::model::inventory::{Held, Permit};
 use crate::model::timers::Timer;
-use crate::model::{Effect, Model, Request, TypeId};
+use crate::model::{Model, Request, TypeId};
 use crate::plan::{CopiesOf, Direction, Plan};
 use crate::report::{Subject, Topic};
 use crate::side::Side;
@@ -170,7 +170,7 @@ impl Model {
 
     fn hub_serves(&self, resource: &str) -> bool {
         let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
-        self.discovery(Side::Hub).serves(group, resource)
+        self.sides.discovery(Side::Hub).serves(group, resource)
     }
 
     /// The hub could not say whether people have deselected these types.
@@ -238,7 +238,7 @@ impl Model {
             }
             known.due = None;
             let request = Request::SearchForLeft(resource.clone(), known.copies.clone(), Rc::clone(&self.definitions));
-            self.effects.push(Effect::Request(request));
+            self.effects.request(request);
         }
     }
 

@@ -220,7 +220,8 @@ impl Model {
             known.hold.until = Some(self.now + ASK_AGAIN).filter(|_| question.is_none());
         }
         if let Some((origin, gone)) = question {
-            self.request(Request::Verify(origin, gone, Rc::clone(&self.definitions)));
+            self.effects
+                .request(Request::Verify(origin, gone, Rc::clone(&self.definitions)));
         }
     }
 

@@ -12,10 +12,9 @@ use crate::plan::{Direction, Selection};
 use crate::side::Side;
 use crate::sync::job::Seen;
 use crate::sync::kinds::has_finished;
-use crate::sync::meta::Meta;
+use crate::sync::meta::{Meta, Object};
 use crate::sync::object::{Desired, Status};
 use crate::sync::ownership::{CopyState, Owner, origin_hash};
-use crate::sync::parsed::Parsed;
 
 impl Model {
     /// The same of a copy.
@@ -28,7 +27,7 @@ impl Model {
     }
 
     /// A copy is gone; `last` is what it was.
-    pub(in crate::model) fn copy_gone(&mut self, type_id: TypeId, last: &Parsed<'_>) {
+    pub(in crate::model) fn copy_gone(&mut self, type_id: TypeId, last: &Object) {
         let meta = &last.meta;
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
@@ -61,7 +60,7 @@ impl Model {
     }
 
     /// There is an object in a copy's place, reported by the source of copies.
-    pub(in crate::model) fn copy(&mut self, id: SourceId, type_id: TypeId, object: &Parsed<'_>) -> Result<(), Error> {
+    pub(in crate::model) fn copy(&mut self, id: SourceId, type_id: TypeId, object: &Object) -> Result<(), Error> {
         let Some(source) = self.sources.get(&id) else {
             return Ok(());
         };
@@ -109,7 +108,7 @@ impl Model {
         type_id: TypeId,
         name: &ObjectName,
         list: Option<ListEpoch>,
-        object: &Parsed<'_>,
+        object: &Object,
         whole: bool,
     ) -> Result<(), Error> {
         let meta = &object.meta;
@@ -157,7 +156,7 @@ impl Model {
             self.copy_ends(type_id, name);
         }
         if drifted {
-            self.drifted(type_id, name.clone(), object.bytes, is_ending);
+            self.drifted(type_id, name.clone(), object.bytes(), is_ending);
         }
         if is_orphan {
             self.judge_orphans(type_id, [name.clone()]);
@@ -165,7 +164,7 @@ impl Model {
         if is_to_be_released || may_keep_less {
             self.enqueue(type_id, name.clone(), None);
         }
-        let body = (whole && direction == Direction::Down).then(|| object.bytes.clone());
+        let body = (whole && direction == Direction::Down).then(|| object.bytes().clone());
         if self.has_settled(type_id, name) {
             self.return_status(type_id, name, body);
         }

@@ -23,14 +23,14 @@ fn a_type_is_read_only_when_the_record_names_it_and_its_copies_before_its_origin
 fn an_origin_that_is_reported_is_worked_on_once_and_then_only_when_it_has_changed() {
     let mut bench = Bench::listed();
     let origins = bench.origins();
-    bench.source_says(origins, SourceEvent::Object(bytes(&config_map("a", 10))));
+    bench.source_says(origins, SourceEvent::Object(read(&config_map("a", 10))));
     assert_eq!(bench.working(), ["a"]);
     assert!(bench.work[0].1.desired.is_some(), "it need not be read again");
     bench.succeed(Change::Created);
-    bench.source_says(origins, SourceEvent::Object(bytes(&config_map("a", 10))));
+    bench.source_says(origins, SourceEvent::Object(read(&config_map("a", 10))));
     assert!(bench.work.is_empty(), "nothing is new");
-    bench.source_says(origins, SourceEvent::Object(bytes(&config_map("a", 11))));
-    bench.source_says(origins, SourceEvent::Object(bytes(&config_map("a", 12))));
+    bench.source_says(origins, SourceEvent::Object(read(&config_map("a", 11))));
+    bench.source_says(origins, SourceEvent::Object(read(&config_map("a", 12))));
     assert_eq!(bench.working(), ["a"], "one worker at a time");
     bench.succeed(Change::Updated);
     assert_eq!(bench.working(), ["a"], "it has changed meanwhile");
@@ -41,10 +41,10 @@ fn a_copy_whose_origin_is_gone_may_be_deleted_and_only_then() {
     let mut bench = Bench::listed();
     bench.bring_down(&["a", "b", "c", "d", "e"]);
     let origins = bench.origins();
-    bench.source_says(origins, SourceEvent::Object(bytes(&config_map("a", 20))));
+    bench.source_says(origins, SourceEvent::Object(read(&config_map("a", 20))));
     assert!(!bench.work[0].1.may_delete);
     bench.succeed(Change::Updated);
-    bench.source_says(origins, SourceEvent::Gone(bytes(&config_map("a", 21))));
+    bench.source_says(origins, SourceEvent::Gone(read(&config_map("a", 21))));
     assert_eq!(bench.working(), ["a"]);
     assert!(bench.work[0].1.may_delete && bench.work[0].1.desired.is_none());
     bench.succeed(Change::Deleted);
@@ -58,7 +58,7 @@ fn many_deletes_at_once_are_held_until_their_time_is_over() {
     let origins = bench.origins();
     bench.list(origins, &[config_map("a", 10)], 30);
     assert!(bench.work.is_empty(), "three of four: {:?}", bench.working());
-    let held = bench.model.held_by_reason();
+    let held = bench.model.guard.held_by_reason(&bench.model.types);
     assert_eq!(held.values().sum::<usize>(), 3);
     bench.pass(GRACE / 2);
     assert!(bench.work.is_empty());
@@ -76,7 +76,7 @@ fn another_cluster_in_the_place_of_the_hub_deletes_nothing() {
     bench.tell(Event::Due);
     assert!(bench.log.contains(&"ask the hub who it is".to_owned()));
     let origins = bench.origins();
-    bench.source_says(origins, SourceEvent::Gone(bytes(&config_map("a", 40))));
+    bench.source_says(origins, SourceEvent::Gone(read(&config_map("a", 40))));
     assert!(
         bench.work.iter().all(|(_, job)| !job.may_delete),
         "{:?}",
@@ -91,7 +91,7 @@ fn a_side_that_does_not_answer_gets_one_question_at_a_time_until_it_does() {
     let mut bench = Bench::listed();
     let origins = bench.origins();
     for name in ["a", "b", "c"] {
-        bench.source_says(origins, SourceEvent::Object(bytes(&config_map(name, 10))));
+        bench.source_says(origins, SourceEvent::Object(read(&config_map(name, 10))));
     }
     assert_eq!(bench.working(), ["a", "b", "c"]);
     bench.contact(Side::Edge).answers = false;
@@ -117,7 +117,7 @@ fn a_side_that_does_not_answer_gets_one_question_at_a_time_until_it_does() {
 fn a_refused_object_is_tried_again_with_increasing_back_off() {
     let mut bench = Bench::listed();
     let origins = bench.origins();
-    bench.source_says(origins, SourceEvent::Object(bytes(&config_map("a", 10))));
+    bench.source_says(origins, SourceEvent::Object(read(&config_map("a", 10))));
     let mut tries = 0;
     let refusal = || {
         Error::from_answer(
@@ -147,7 +147,7 @@ fn origins_wait_while_the_bodies_of_others_do() {
     large["data"]["x"] = json!("x".repeat(crate::model::PAYLOAD_BYTES));
     for name in ["a", "b", "c", "d", "e"] {
         large["metadata"]["name"] = json!(name);
-        bench.source_says(origins, SourceEvent::Object(bytes(&large)));
+        bench.source_says(origins, SourceEvent::Object(read(&large)));
     }
     assert_eq!(bench.work.len(), 4, "as many as there are workers");
     assert!(!bench.model.has_room());
@@ -182,7 +182,7 @@ fn what_is_selected_no_longer_is_read_no_longer() {
     let before = bench.world.sources.len();
     let source = bench.source(Feed::Configs(ConfigKind::SyncerConfig));
     let config = json!({"metadata": {"name": "all", "uid": "c", "resourceVersion": "2"}});
-    bench.source_says(source, SourceEvent::Gone(bytes(&config)));
+    bench.source_says(source, SourceEvent::Gone(read(&config)));
     assert!(
         bench
             .world
@@ -211,7 +211,7 @@ fn what_a_worker_has_found_is_no_proof_against_a_list_that_has_begun_since() {
     for reported in ["while it is listed", "by a watch"] {
         bench.source_says(origins, SourceEvent::Begin(Covers::Everything));
         for object in &others {
-            bench.source_says(origins, SourceEvent::Object(bytes(object)));
+            bench.source_says(origins, SourceEvent::Object(read(object)));
         }
         let version = if reported == "by a watch" { 41 } else { 31 };
         let (complete, a) = (
@@ -221,7 +221,7 @@ fn what_a_worker_has_found_is_no_proof_against_a_list_that_has_begun_since() {
                 side: 0,
                 has_lost: false,
             }),
-            SourceEvent::Object(bytes(&config_map("a", version))),
+            SourceEvent::Object(read(&config_map("a", version))),
         );
         let (first, second) = if reported == "by a watch" {
             (complete, a)
@@ -239,7 +239,7 @@ fn what_a_worker_has_found_is_no_proof_against_a_list_that_has_begun_since() {
             bench.succeed(Change::Updated);
         }
         for object in &others {
-            bench.source_says(origins, SourceEvent::Object(bytes(object)));
+            bench.source_says(origins, SourceEvent::Object(read(object)));
         }
         let versions = Versions {
             list: version + 5,

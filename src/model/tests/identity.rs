@@ -207,7 +207,7 @@ fn a_record_from_before_does_not_take_back_what_people_have_confirmed() {
     bench.world.fails.clear();
     bench.pass(3 * GRACE);
     assert!(bench.count(READ) >= 2, "{:?}", bench.log);
-    assert_eq!(bench.model.identity(Side::Hub).expected(), Some("the-hub"));
+    assert_eq!(bench.model.sides.identity(Side::Hub).expected(), Some("the-hub"));
 }
 
 #[test]

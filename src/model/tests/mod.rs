@@ -52,10 +52,9 @@ use crate::model::{Course, Event, Feed, Key, Limits, Model, Moment, OneCluster, 
 use crate::plan::Direction;
 use crate::side::Side;
 use crate::sync::job::{Change, Ending, Failure, HeldFor, Job, Outcome, Policy, Seen, Why};
-use crate::sync::meta::Meta;
+use crate::sync::meta::{Meta, Object};
 use crate::sync::object::Desired;
 use crate::sync::ownership::SyncTarget;
-use crate::sync::parsed::Parsed;
 use crate::sync::status_return::{Returned, StatusJob};
 
 const GRACE: Duration = Duration::from_secs(600);
@@ -252,11 +251,11 @@ impl Bench {
     }
 
     fn says(&mut self, id: SourceId, object: &Value) {
-        self.source_says(id, SourceEvent::Object(bytes(object)));
+        self.source_says(id, SourceEvent::Object(read(object)));
     }
 
     fn says_gone(&mut self, id: SourceId, object: &Value) {
-        self.source_says(id, SourceEvent::Gone(bytes(object)));
+        self.source_says(id, SourceEvent::Gone(read(object)));
     }
 
     fn breaks(&mut self, id: SourceId, error: Error) {
@@ -283,7 +282,7 @@ impl Bench {
     /// What the copy is to be: as the worker was given it, or reads it.
     fn desired(&self, key: &Key, job: &Job) -> Option<Rc<Desired>> {
         let read = |body: Bytes| {
-            let object = Parsed::parse(&body).expect("it is an object");
+            let object = Object::parse(body).expect("it is an object");
             Desired::from_origin(job.direction, &job.origin, &job.copy_at, job.selection, &object)
                 .expect("it can be copied")
         };

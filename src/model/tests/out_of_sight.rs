@@ -35,7 +35,10 @@ impl Bench {
     }
 
     fn is_held(&mut self, reason: &str) -> bool {
-        self.model.held_by_reason().contains_key(&(Direction::Down, reason))
+        self.model
+            .guard
+            .held_by_reason(&self.model.types)
+            .contains_key(&(Direction::Down, reason))
     }
 
     fn defined(&self) -> Option<crate::sync::definition::DefinedBy> {

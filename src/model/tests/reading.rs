@@ -13,7 +13,7 @@ impl Bench {
     fn list_unchanged(&mut self, id: SourceId, objects: &[Value], version: u64) {
         self.source_says(id, SourceEvent::Begin(Covers::Everything));
         for object in objects {
-            self.source_says(id, SourceEvent::Unchanged(bytes(object)));
+            self.source_says(id, SourceEvent::Unchanged(read(object)));
         }
         self.completes(id, version);
     }
@@ -294,7 +294,7 @@ fn what_is_read_once_counts_as_named_by_the_polls_beside_it_until_one_begins_lat
         if is_listing {
             bench.source_says(origins, SourceEvent::Begin(Covers::Everything));
             // The poll names it while nothing is known of it yet.
-            bench.source_says(origins, SourceEvent::Unchanged(bytes(&config_map("b", 10))));
+            bench.source_says(origins, SourceEvent::Unchanged(read(&config_map("b", 10))));
         }
         bench.source_says(once, SourceEvent::Begin(Covers::Everything));
         bench.says(once, &config_map("b", 10));
@@ -317,7 +317,7 @@ fn what_a_poll_passed_before_it_was_selected_is_synced_though_no_worker_is_free_
     let objects: Vec<_> = (0..20).map(|index| config_map(&format!("b{index}"), 10)).collect();
     bench.source_says(origins, SourceEvent::Begin(Covers::Everything));
     for object in &objects {
-        bench.source_says(origins, SourceEvent::Unchanged(bytes(object)));
+        bench.source_says(origins, SourceEvent::Unchanged(read(object)));
     }
     bench.list(once, &objects, 50);
     bench.completes(origins, 51);
@@ -383,7 +383,7 @@ fn a_list_of_names_alone_says_nothing_of_statuses_and_one_of_labelled_copies_doe
 fn an_unreadable_object_is_reported() {
     let mut bench = Bench::listed();
     let copies = bench.copies();
-    bench.source_says(copies, SourceEvent::Object(Bytes::from_static(b"[]")));
+    bench.source_says(copies, SourceEvent::Unreadable(Error::BadAnswer("no object".into())));
     assert_eq!(bench.model.report.failing(), 1);
 }
 
@@ -392,7 +392,7 @@ fn an_object_without_metadata_fails_until_its_source_has_listed_all_or_ends() {
     for is_listed in [true, false] {
         let mut bench = Bench::listed();
         let origins = bench.origins();
-        let unreadable = || SourceEvent::Object(Bytes::from_static(b"[]"));
+        let unreadable = || SourceEvent::Unreadable(Error::BadAnswer("no object".into()));
         bench.tell(Event::Source(origins, unreadable()));
         assert_eq!(bench.model.report.failing(), 1);
         let copies = bench.copies();

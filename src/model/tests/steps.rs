@@ -79,7 +79,7 @@ impl Turns {
             self.says(
                 bench,
                 id,
-                SourceEvent::Object(object),
+                SourceEvent::Object(taken_apart(object)),
                 if word == "config" { "read" } else { word },
             );
         }
@@ -128,12 +128,16 @@ fn go_through(spec: &str, served: &Discovery, plan_slice: usize, lists: usize) -
     turns.lists_some(&mut bench, lists);
     let edited = spec.replacen("\"a7\"", "\"b7\"", 3).replacen("\"n7\"", "\"n7x\"", 3);
     let id = bench.source(Feed::Configs(kinds[usize::from(is_by_kind)]));
-    turns.says(&mut bench, id, SourceEvent::Object(Bytes::from(edited)), "read");
+    turns.says(&mut bench, id, SourceEvent::Object(taken_apart(edited)), "read");
     turns.lists_some(&mut bench, lists);
     let none = r#"{"metadata":{"name":"NAME"},"spec":{}}"#.replace("NAME", if is_by_kind { "e" } else { "s" });
-    turns.says(&mut bench, id, SourceEvent::Object(Bytes::from(none)), "read");
+    turns.says(&mut bench, id, SourceEvent::Object(taken_apart(none)), "read");
     turns.lists_some(&mut bench, lists);
     (turns, bench)
+}
+
+fn taken_apart(object: impl Into<Bytes>) -> Box<kube_lite::Object> {
+    Box::new(kube_lite::Object::take_apart(object.into()).expect("it is an object"))
 }
 
 #[test]
@@ -242,11 +246,11 @@ fn nothing_is_written_or_deleted_while_some_types_follow_a_new_plan_and_others_d
     bench.bring_down(&["a", "b"]);
     let origins = bench.origins();
     let source = bench.source(Feed::Configs(ConfigKind::SyncerConfig));
-    let event = |object: &Value| SourceEvent::Object(bytes(object));
+    let event = |object: &Value| SourceEvent::Object(read(object));
     let edited = config("all", &named(&["a", "c"]));
     assert_eq!(bench.hand(Event::Source(source, event(&edited))), Ok(Course::On));
     turn_until(&mut bench, is_following);
-    let gone = SourceEvent::Gone(bytes(&config_map("a", 30)));
+    let gone = SourceEvent::Gone(read(&config_map("a", 30)));
     let changed = event(&config_map("b", 31));
     for event in [gone, changed] {
         bench.world.remember_origin(origins, &event);
@@ -274,7 +278,7 @@ fn nothing_is_written_or_deleted_while_some_types_follow_a_new_plan_and_others_d
 #[test]
 fn a_plan_begins_again_if_what_the_sides_serve_changes_and_is_followed_first_if_configs_change() {
     let edit = |bench: &mut Bench, name: &str| {
-        let event = SourceEvent::Object(bytes(&config("all", &named(&[name]))));
+        let event = SourceEvent::Object(read(&config("all", &named(&[name]))));
         let source = bench.source(Feed::Configs(ConfigKind::SyncerConfig));
         assert_eq!(bench.hand(Event::Source(source, event)), Ok(Course::On));
     };

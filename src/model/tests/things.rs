@@ -9,10 +9,15 @@ pub(super) fn bytes(object: &Value) -> Bytes {
     Bytes::from(object.to_string())
 }
 
+/// An object as a source reports it.
+pub(super) fn read(object: &Value) -> Box<kube_lite::Object> {
+    Box::new(kube_lite::Object::take_apart(bytes(object)).expect("it is an object"))
+}
+
 /// What a worker sees in the place of the copy of its job.
 pub(super) fn seen(job: &Job, found: &Value) -> Seen {
     let found = bytes(found);
-    let object = Parsed::parse(&found).expect("it is an object");
+    let object = Object::parse(found).expect("it is an object");
     let seen = Seen::of(
         job.direction,
         &job.copy_at.resource,
@@ -26,7 +31,7 @@ pub(super) fn seen(job: &Job, found: &Value) -> Seen {
 /// [`Status::hash_of`] an object that has this status.
 pub(super) fn hash_of_status(status: &Value) -> u64 {
     let object = bytes(&json!({"metadata": {"name": "a"}, "status": status}));
-    Status::hash_of(&Parsed::parse(&object).expect("it is an object"))
+    Status::hash_of(&Object::parse(object).expect("it is an object"))
 }
 
 /// A `ConfigMap` of the namespace `shop` at the hub.

@@ -71,7 +71,7 @@ impl Bench {
 
 /// All holds for this reason, also those that keep nothing.
 fn holds(bench: &mut Bench, reason: &str) -> usize {
-    let held = bench.model.held_by_reason();
+    let held = bench.model.guard.held_by_reason(&bench.model.types);
     held.into_iter().filter(|((_, why), _)| *why == reason).count()
 }
 

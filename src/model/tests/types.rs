@@ -269,7 +269,7 @@ fn elsewhere(asked: &DiscoveryRequest) -> Vec<String> {
 /// The types that a side was last asked to confirm that it lacks them, as `plural.group` and its scope.
 fn to_confirm(asked: &DiscoveryRequest) -> Vec<(String, Option<bool>)> {
     let types = asked.to_confirm.iter();
-    let types = types.map(|((group, resource), scope)| (format!("{resource}.{group}"), *scope));
+    let types = types.map(|((group, resource), absence)| (format!("{resource}.{group}"), absence.scope()));
     types.collect()
 }
 
@@ -467,7 +467,7 @@ fn seconds_until_deleted(mut bench: Bench, origins: Side, copies: Side, crds: &[
         if let Some(at_copy) = at_copy.filter(|at_copy| !bench.listed.contains(at_copy)) {
             bench.list(at_copy, &made, 2001 + second);
         }
-        if bench.work.iter().any(|(_, job)| job.type_gone && job.may_delete) {
+        if bench.work.iter().any(|(_, job)| job.gone_at_origin && job.may_delete) {
             return Some(second);
         }
     }

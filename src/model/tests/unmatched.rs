@@ -178,7 +178,7 @@ fn of_many_entries_that_select_nothing_ten_are_named_and_all_are_counted() {
 #[test]
 fn all_that_the_edge_serves_is_asked_for_once_and_again_when_its_types_change() {
     let asked = |bench: &Bench| bench.world.catalogues;
-    let knows = |bench: &Bench| bench.model.discovery(Side::Edge).catalogue.is_some();
+    let knows = |bench: &Bench| bench.model.sides.discovery(Side::Edge).catalogue.is_some();
     let mut bench = Bench::new().selecting(&["configmaps"]);
     assert_eq!((asked(&bench), knows(&bench)), (0, false));
     bench.select(&["configmaps", "nonsense"]);

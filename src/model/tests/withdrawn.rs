@@ -255,7 +255,7 @@ fn people_may_let_go_the_copies_of_a_type_that_the_hub_has_no_longer() {
     bench.pass(60 * SECOND);
     bench.list_widgets(&["a", "b"], 2001);
     assert_eq!(bench.working(), ["a", "b"]);
-    assert!(bench.work.iter().all(|(_, job)| job.type_gone && job.may_delete));
+    assert!(bench.work.iter().all(|(_, job)| job.gone_at_origin && job.may_delete));
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn a_deselected_type_that_the_hub_has_no_longer_loses_its_copies_only_when_that_
     assert!(bench.work.is_empty(), "it has said so once: {:?}", bench.working());
     bench.pass(60 * SECOND);
     bench.list_widgets(&["a", "b"], 2003);
-    assert!(bench.work.iter().all(|(_, job)| job.type_gone && job.may_delete));
+    assert!(bench.work.iter().all(|(_, job)| job.gone_at_origin && job.may_delete));
     assert_eq!(bench.working(), ["a", "b"]);
 }
 

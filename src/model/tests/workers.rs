@@ -467,7 +467,7 @@ fn a_copy_that_was_to_be_replaced_is_tried_again_and_its_type_is_not_held() {
             ..outcome(held)
         };
         bench.ends(key, Ok(held));
-        assert!(bench.model.held_by_reason().is_empty());
+        assert!(bench.model.guard.held_by_reason(&bench.model.types).is_empty());
         bench.pass(60 * SECOND);
         assert_eq!(bench.working(), ["a"]);
         assert!(!bench.job("a").may_delete);

@@ -103,11 +103,12 @@ impl World {
         };
         match event {
             SourceEvent::Object(object) => {
-                let meta = Meta::parse(object).expect("it is an object");
-                self.origins.insert((type_id, meta.object_name()), object.clone());
+                let meta = &object.meta;
+                self.origins
+                    .insert((type_id, meta.object_name()), object.bytes().clone());
             }
             SourceEvent::Gone(object) => {
-                let meta = Meta::parse(object).expect("it is an object");
+                let meta = &object.meta;
                 self.origins.remove(&(type_id, meta.object_name()));
             }
             _ => {}
@@ -181,9 +182,10 @@ impl World {
             };
             ((group, version), answer)
         });
-        let lacking = questions.to_confirm.into_iter().filter(|((group, resource), scope)| {
+        let lacking = questions.to_confirm.into_iter().filter(|((group, resource), absence)| {
             let is_it = |served: &ServedResource| {
-                served.resource.is(group, resource) && scope.is_none_or(|scope| served.resource.namespaced == scope)
+                served.resource.is(group, resource)
+                    && absence.scope().is_none_or(|scope| served.resource.namespaced == scope)
             };
             error.is_none() && !types.iter().any(is_it)
         });
@@ -483,7 +485,7 @@ impl Bench {
 
     /// How many deletes are held for this reason.
     pub(super) fn held_for(&mut self, direction: Direction, reason: &str) -> Option<usize> {
-        let held = self.model.held_by_reason();
+        let held = self.model.guard.held_by_reason(&self.model.types);
         let mut held = held.into_iter();
         held.find_map(|((of, why), objects)| (of == direction && why == reason).then_some(objects))
     }

@@ -7,7 +7,7 @@ use kube_lite::discovery::ServedResource;
 
 use super::versions::Asked;
 use super::{Answer, Resolver};
-use crate::plan::planned::{Absence, Missing};
+use crate::plan::missing::{Absence, Missing};
 use crate::plan::wanted::Entry;
 use crate::plan::{ConfigPlace, Direction, Problem, steps};
 use crate::side::Side;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kube_lite::qualified;
 
 use super::Resolver;
-use crate::plan::planned::Absence;
+use crate::plan::missing::Absence;
 use crate::plan::wanted::Entry;
 use crate::plan::{Direction, steps};
 use crate::side::Side;

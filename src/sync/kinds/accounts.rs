@@ -35,7 +35,7 @@ fn is_generated(secret: &str, hub: &Hub<'_>) -> bool {
     if listed_by.iter().any(|one| one.is_person()) {
         return false;
     }
-    let account = &hub.meta().name;
+    let account = &hub.object.meta.name;
     let token = format!("{account}-token-");
     let token = secret.strip_prefix(token.get(..MOST).unwrap_or(&token));
     let is_suffix = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();

@@ -61,7 +61,7 @@ pub(super) fn node_ports(ports: &mut Value, hub: &Hub<'_>) {
 
 /// `OpenShift` makes a secret for each registry and lists it. [`crate::sync::pull_secrets`] handles the rest.
 pub(super) fn pull_secrets(secrets: &mut Value, hub: &Hub<'_>) {
-    let generated = format!("{}-dockercfg-", hub.meta().name);
+    let generated = format!("{}-dockercfg-", hub.object.meta.name);
     if let Value::Array(items) = secrets {
         items.retain(|item| !item["name"].as_str().is_some_and(|name| name.starts_with(&generated)));
         if items.is_empty() {
@@ -192,7 +192,7 @@ pub(super) fn ca_bundles(value: &mut Value, hub: &Hub<'_>) {
 /// The rules of an aggregated role are gathered by each cluster's controller. A role that is no longer aggregated and
 /// has no rules must grant nothing at the edge either; null would keep the rules that were gathered there.
 pub(super) fn aggregated_rules(rules: &mut Value, hub: &Hub<'_>) {
-    if hub.top.get("aggregationRule").is_some_and(|rule| rule.get() != "null") {
+    if hub.object.field("aggregationRule").is_some_and(|rule| rule != "null") {
         *rules = Value::Null;
     } else if rules.is_null() {
         *rules = json!([]);

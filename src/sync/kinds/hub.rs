@@ -2,15 +2,14 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
 
 use kube_lite::fields::from_text;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::plan::Direction;
 use crate::sync::managed_fields::{MADE_UP, is_controller};
+use crate::sync::meta::Object;
 
 /// Where clients that send whole objects note what people have given them.
 pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -23,17 +22,9 @@ const DEFAULT_REPLICAS: u64 = 1;
 /// The hub object that a value is from: what else the rules have to know of it.
 pub(in crate::sync) struct Hub<'a> {
     pub(super) direction: Direction,
-    pub(super) top: &'a BTreeMap<String, &'a RawValue>,
+    pub(super) object: &'a Object,
     /// Read when the first rule asks.
-    pub(super) meta: OnceCell<HubMeta>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct HubMeta {
-    pub(super) name: String,
-    annotations: Option<BTreeMap<String, String>>,
-    managed_fields: Option<Vec<Owner>>,
+    owners: OnceCell<Vec<Owner>>,
 }
 
 /// One entry of `managedFields`.
@@ -81,24 +72,23 @@ impl Owner {
     }
 }
 
-impl Hub<'_> {
-    pub(super) fn meta(&self) -> &HubMeta {
-        self.meta.get_or_init(|| {
-            let metadata = self.top.get("metadata").map_or("{}", |metadata| metadata.get());
-            // Metadata that cannot be read counts as absent: the rules handle that.
-            from_text(metadata).unwrap_or_default()
-        })
+impl<'a> Hub<'a> {
+    pub(super) fn of(direction: Direction, object: &'a Object) -> Self {
+        Self {
+            direction,
+            object,
+            owners: OnceCell::new(),
+        }
     }
 
     pub(super) fn owners(&self) -> &[Owner] {
-        self.meta().managed_fields.as_deref().unwrap_or_default()
+        // Those that cannot be read count as absent: the rules handle that.
+        let read = || from_text(self.object.managed_fields()).unwrap_or_default();
+        self.owners.get_or_init(read)
     }
 
     pub(super) fn is_annotated(&self, key: &str) -> bool {
-        self.meta()
-            .annotations
-            .as_ref()
-            .is_some_and(|all| all.contains_key(key))
+        self.object.meta.annotations.contains_key(key)
     }
 
     /// True for a Service that is to have no address, which is always the user's choice.
@@ -108,8 +98,8 @@ impl Hub<'_> {
             #[serde(rename = "clusterIP", borrow)]
             address: Cow<'a, str>,
         }
-        let spec = self.top.get("spec");
-        spec.is_some_and(|spec| from_text(spec.get()).is_ok_and(|spec: Spec<'_>| spec.address == "None"))
+        let spec = self.object.field("spec");
+        spec.is_some_and(|spec| from_text(spec).is_ok_and(|spec: Spec<'_>| spec.address == "None"))
     }
 
     /// For values that a server allocates: kept if it is known that a user set it.
@@ -141,7 +131,7 @@ impl Hub<'_> {
 
     /// What people have given to a client that notes it.
     pub(super) fn note(&self) -> Option<Map<String, Value>> {
-        let note = self.meta().annotations.as_ref()?.get(LAST_APPLIED)?;
+        let note = self.object.meta.annotations.get(LAST_APPLIED)?;
         from_text(note).ok()
     }
 

@@ -6,38 +6,28 @@
 //! An API server forgets what a manager has set at a version that is served no longer. So a field that is nobody's may
 //! have been wanted all the same, and is left out only where somebody at the copy's side has taken it.
 
-use std::cell::OnceCell;
-use std::collections::BTreeMap;
-
-use kube_lite::Error;
-use kube_lite::fields::no_object;
 use kube_lite::may_be_a_crd;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::hub::{Hub, Owner, found_at};
 use crate::plan::Direction;
 use crate::sync::field_set::Path;
+use crate::sync::meta::Object;
 
 /// Leaves of these paths those of fields that an origin has from nobody. It is at `api_version`: who has set something at
 /// another version may have set each.
-pub(crate) fn retain_unset(paths: &mut Vec<Path>, origin: &[u8], api_version: &str) -> Result<(), Error> {
-    let top: BTreeMap<String, &RawValue> = serde_json::from_slice(origin).map_err(|error| no_object(&error))?;
-    let hub = Hub {
-        direction: Direction::Down,
-        top: &top,
-        meta: OnceCell::new(),
-    };
+pub(crate) fn retain_unset(paths: &mut Vec<Path>, origin: &Object, api_version: &str) {
+    let hub = Hub::of(Direction::Down, origin);
     let setters = || {
         let owners = hub.owners().iter();
         owners.filter(|one| !one.is_controller() && one.subresource != "status")
     };
     if hub.owners().is_empty() || setters().any(|one| one.api_version != api_version) {
         paths.clear();
-        return Ok(());
+        return;
     }
     // What the origin has not is set for it by a rule, such as the type of a Secret.
-    let whole: Map<String, Value> = serde_json::from_slice(origin).unwrap_or_default();
+    let whole: Map<String, Value> = serde_json::from_slice(origin.bytes()).unwrap_or_default();
     paths.retain(|path| gives(&whole, path));
     let note = hub.note();
     let has_set = |one: &Owner, path: &Path| {
@@ -53,7 +43,6 @@ pub(crate) fn retain_unset(paths: &mut Vec<Path>, origin: &[u8], api_version: &s
         !may_be_a_crd(group) && matches!(found_at(&whole, path), Ok(Some(value)) if hub.was_scaled(&keys, value))
     };
     paths.retain(|path| !was_scaled(path) && !setters().any(|one| has_set(one, path)));
-    Ok(())
 }
 
 /// The certificates by which a server knows another one.
@@ -115,7 +104,8 @@ mod tests {
         }
         let mut paths = vec![path.iter().map(|&key| key.to_owned()).collect()];
         let origin = json!({"metadata": metadata, "spec": spec}).to_string();
-        retain_unset(&mut paths, origin.as_bytes(), "example.org/v1").unwrap();
+        let origin = Object::parse(origin.into()).unwrap();
+        retain_unset(&mut paths, &origin, "example.org/v1");
         !paths.is_empty()
     }
 
@@ -196,7 +186,8 @@ mod tests {
             let origin = json!({"metadata": {"name": "a", "managedFields": owners}, "webhooks": webhooks});
             let path = ["f:webhooks", r#"k:{"name":"a"}"#, "f:clientConfig", "f:caBundle"];
             let mut paths = vec![path.map(str::to_owned).to_vec()];
-            retain_unset(&mut paths, origin.to_string().as_bytes(), "example.org/v1").unwrap();
+            let origin = Object::parse(origin.to_string().into()).unwrap();
+            retain_unset(&mut paths, &origin, "example.org/v1");
             assert_eq!(!paths.is_empty(), expected, "{owners}");
         }
     }
@@ -217,7 +208,8 @@ mod tests {
             owners[0]["apiVersion"] = json!(api_version);
             let origin = json!({"metadata": {"name": "a", "managedFields": owners}, "spec": {field: number}});
             let mut paths = vec![vec!["f:spec".to_owned(), format!("f:{field}")]];
-            retain_unset(&mut paths, origin.to_string().as_bytes(), api_version).unwrap();
+            let origin = Object::parse(origin.to_string().into()).unwrap();
+            retain_unset(&mut paths, &origin, api_version);
             assert_eq!(!paths.is_empty(), is_left_out, "{api_version} {field}: {number}");
         }
     }

@@ -257,11 +257,12 @@ impl Reader {
         match event {
             SourceEvent::Begin(Covers::Everything) => "begin".into(),
             SourceEvent::Begin(Covers::Labelled) => "begin labelled".into(),
-            SourceEvent::Object(object) => format!("object {}", name_at_version(&object)),
-            SourceEvent::Unchanged(object) => format!("still {}", name_at_version(&object)),
-            SourceEvent::Gone(object) => format!("gone {}", name_at_version(&object)),
+            SourceEvent::Object(object) => format!("object {}", name_at_version(object.bytes())),
+            SourceEvent::Unchanged(object) => format!("still {}", name_at_version(object.bytes())),
+            SourceEvent::Gone(object) => format!("gone {}", name_at_version(object.bytes())),
             SourceEvent::Complete(versions) if versions.go_back() => format!("complete, back at {}", versions.list),
             SourceEvent::Complete(_) => "complete".into(),
+            SourceEvent::Unreadable(error) => format!("unreadable: {error}"),
             SourceEvent::Up => "up".into(),
             SourceEvent::Down(error) => format!("down {error}"),
         }

@@ -21,8 +21,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use kube_lite::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
+use kube_lite::{Cluster, Content, Error, ListRequest, Object, ObjectName, ResourceType, Scope};
 use tokio::sync::mpsc::Sender;
 use tokio::task::{AbortHandle, spawn_local};
 
@@ -38,12 +37,14 @@ pub type SourceId = u64;
 pub enum SourceEvent {
     /// A complete list begins. May come again at any time.
     Begin(Covers),
-    /// The object is there; its JSON, whole or metadata alone as asked for.
-    Object(Bytes),
+    /// The object is there, whole or metadata alone as asked for.
+    Object(Box<Object>),
     /// The object is there as it was reported before; its metadata.
-    Unchanged(Bytes),
-    /// The object was deleted; its last JSON.
-    Gone(Bytes),
+    Unchanged(Box<Object>),
+    /// The object was deleted; how it was last.
+    Gone(Box<Object>),
+    /// Something is there that is no object, or was deleted. No API server sends such a thing.
+    Unreadable(Error),
     /// The list that began is complete.
     Complete(Versions),
     /// The link works (again). Sent at the first success after a start or after `Down`.

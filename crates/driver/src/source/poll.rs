@@ -10,10 +10,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use kube_lite::meta::Meta;
 use kube_lite::read::not_older;
-use kube_lite::{Cluster, Content, Error, ObjectName};
+use kube_lite::{Cluster, Content, Error, Object, ObjectName};
 use tokio::time::sleep;
 
 use super::memory::{Memory, version_of};
@@ -98,11 +97,21 @@ impl Source {
         let mut unread = None;
         self.memory.borrow_mut().list_begins();
         while let Some(object) = pages.next(&mut self.reporter).await? {
-            let failed = if self.listed {
-                self.read_metadata(object).await?
-            } else {
-                self.send_listed(object).await?;
-                None
+            let failed = match object {
+                // No API server sends such a thing. The role logs it.
+                Err(error) => {
+                    self.reporter.send(SourceEvent::Unreadable(error)).await?;
+                    None
+                }
+                Ok(mut object) => {
+                    object.is_at(self.cluster.workspaces());
+                    if self.listed {
+                        self.read_metadata(object).await?
+                    } else {
+                        self.send_listed(object).await?;
+                        None
+                    }
+                }
             };
             unread = unread.or(failed);
         }
@@ -121,14 +130,18 @@ impl Source {
     }
 
     /// Passes on an object of a complete list.
-    async fn send_listed(&mut self, object: Bytes) -> Result<(), ReadEnd> {
-        let known = <Meta>::parse_at(self.cluster.workspaces(), &object)
-            .ok()
-            .filter(|meta| self.is_searched_for(meta));
-        self.reporter.send(SourceEvent::Object(object)).await?;
-        if let Some(meta) = known {
-            self.record_version(&meta);
+    async fn send_listed(&mut self, object: Box<Object>) -> Result<(), ReadEnd> {
+        if self.is_searched_for(&object.meta) {
+            return self.send_known(object).await;
         }
+        Ok(self.reporter.send(SourceEvent::Object(object)).await?)
+    }
+
+    /// Passes on an object that the role knows then at this version.
+    async fn send_known(&mut self, object: Box<Object>) -> Result<(), ReadEnd> {
+        let (name, version) = (object.meta.object_name(), version_of(&object.meta.resource_version));
+        self.reporter.send(SourceEvent::Object(object)).await?;
+        self.memory.borrow_mut().insert(&name, version);
         Ok(())
     }
 
@@ -145,28 +158,21 @@ impl Source {
 
     /// Passes on an object that a poll has named, as a whole if it has changed. Returns the error if only this object
     /// cannot be read.
-    async fn read_metadata(&mut self, metadata: Bytes) -> Result<Option<Error>, ReadEnd> {
-        let Ok(meta) = <Meta>::parse_at(self.cluster.workspaces(), &metadata) else {
-            // No API server sends such a thing. The role logs it.
-            self.reporter.send(SourceEvent::Object(metadata)).await?;
-            return Ok(None);
-        };
-        let name = meta.object_name();
-        let version = version_of(&meta.resource_version);
+    async fn read_metadata(&mut self, metadata: Box<Object>) -> Result<Option<Error>, ReadEnd> {
+        let name = metadata.meta.object_name();
+        let version = version_of(&metadata.meta.resource_version);
         let known = self.memory.borrow_mut().is_named(&name, version);
         if known {
             self.reporter.send(SourceEvent::Unchanged(metadata)).await?;
             return Ok(None);
         }
         if self.reading.style == Style::Metadata {
-            self.reporter.send(SourceEvent::Object(metadata)).await?;
-            self.record_version(&meta);
+            self.send_known(metadata).await?;
             return Ok(None);
         }
         match self.read(&name, version).await {
-            Ok((object, meta)) => {
-                self.reporter.send(SourceEvent::Object(object)).await?;
-                self.record_version(&meta);
+            Ok(object) => {
+                self.send_known(object).await?;
                 Ok(None)
             }
             // Gone since the poll began: not named.
@@ -180,17 +186,11 @@ impl Source {
     }
 
     /// Reads an object that a poll has named at this version.
-    async fn read(&self, name: &ObjectName, version: u64) -> Result<(Bytes, Meta), Error> {
+    async fn read(&self, name: &ObjectName, version: u64) -> Result<Box<Object>, Error> {
         let object = self.cluster.get(&self.reading.resource, name, Content::Full).await?;
-        let meta = Meta::of(name, &object)?;
-        not_older(&meta, version)?;
-        Ok((object, meta))
-    }
-
-    /// The role has taken the object.
-    fn record_version(&self, meta: &Meta) {
-        let version = version_of(&meta.resource_version);
-        self.memory.borrow_mut().insert(&meta.object_name(), version);
+        let object = Box::new(Object::named(name, object)?);
+        not_older(&object.meta, version)?;
+        Ok(object)
     }
 
     /// Reports objects that a complete poll could not read: once as long as there are any, and when there are none.

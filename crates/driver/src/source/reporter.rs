@@ -4,9 +4,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use kube_lite::contact::Probe;
-use kube_lite::{Cluster, Error, ListRequest, Listing};
+use kube_lite::{Cluster, Error, ListRequest, Listing, Object};
 use tokio::sync::mpsc::Sender;
 use tokio::time::{Instant, sleep};
 
@@ -145,15 +144,18 @@ impl Pages {
         }
     }
 
-    /// The next object, or `None` at the successful end of the last page.
-    pub(super) async fn next(&mut self, reporter: &mut Reporter) -> Result<Option<Bytes>, ReadEnd> {
+    /// The next object, or what is none, or `None` at the successful end of the last page.
+    pub(super) async fn next(
+        &mut self,
+        reporter: &mut Reporter,
+    ) -> Result<Option<Result<Box<Object>, Error>>, ReadEnd> {
         let object = self.listing.next().await?;
         if !self.begun {
             self.begun = true;
             reporter.works().await?;
             reporter.send(SourceEvent::Begin(self.covers)).await?;
         }
-        Ok(object)
+        Ok(object.map(|object| Object::take_apart(object).map(Box::new)))
     }
 
     /// The version of the list; empty before it was read to its end.

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use kube_lite::logging::log_line;
-use kube_lite::{Cluster, Error, LONGEST_VERSION, ListRequest, WATCH_SILENCE, WatchEvent, Watching};
+use kube_lite::{Cluster, Error, ListRequest, Object, WATCH_SILENCE, WatchEvent, Watching};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::progress::Progress;
@@ -216,7 +216,8 @@ impl Source {
     async fn list_pages(&mut self) -> Result<String, ReadEnd> {
         let mut pages = Pages::of(&self.cluster, &self.list);
         while let Some(object) = pages.next(&mut self.reporter).await? {
-            self.reporter.send(SourceEvent::Object(object)).await?;
+            let event = object.map_or_else(SourceEvent::Unreadable, SourceEvent::Object);
+            self.reporter.send(event).await?;
         }
         self.listed(pages.version()).await?;
         Ok(pages.version().to_owned())
@@ -246,6 +247,9 @@ impl Source {
             match event {
                 Ok(Some(WatchEvent::Applied(object))) => self.reporter.send(SourceEvent::Object(object)).await?,
                 Ok(Some(WatchEvent::Deleted(object))) => self.reporter.send(SourceEvent::Gone(object)).await?,
+                Ok(Some(WatchEvent::Unreadable { error, .. })) => {
+                    self.reporter.send(SourceEvent::Unreadable(error)).await?;
+                }
                 Ok(Some(WatchEvent::Bookmark {
                     resource_version,
                     initial_end: true,
@@ -330,7 +334,7 @@ impl Source {
         let mut is_bookmark = false;
         let version = match event {
             WatchEvent::Applied(object) => {
-                let version = resource_version(&object)?;
+                let version = version_of(&object)?;
                 let (number, reached) = (version_number(&version), self.progress.borrow().reached());
                 if number != 0 && number < reached {
                     // What sends this has lost the order, so it is not known what else is old or missing.
@@ -342,8 +346,18 @@ impl Source {
                 version
             }
             WatchEvent::Deleted(object) => {
-                let version = resource_version(&object)?;
+                let version = version_of(&object)?;
                 self.reporter.send(SourceEvent::Gone(object)).await?;
+                version
+            }
+            WatchEvent::Unreadable {
+                resource_version,
+                error,
+            } => {
+                let Some(version) = resource_version else {
+                    return Err(error.into());
+                };
+                self.reporter.send(SourceEvent::Unreadable(error)).await?;
                 version
             }
             WatchEvent::Bookmark { resource_version, .. } => {
@@ -400,26 +414,14 @@ fn is_about_the_watch(error: &Error) -> bool {
     }
 }
 
-fn resource_version(object: &[u8]) -> Result<String, Error> {
-    #[derive(serde::Deserialize)]
-    struct Wire {
-        metadata: Meta,
+/// The version that the watch can resume from.
+fn version_of(object: &Object) -> Result<String, Error> {
+    match object.meta.resource_version.as_str() {
+        "" => Err(Error::BadAnswer(
+            "an object in a watch without a resourceVersion".into(),
+        )),
+        version => Ok(version.to_owned()),
     }
-    #[derive(serde::Deserialize)]
-    struct Meta {
-        #[serde(rename = "resourceVersion")]
-        resource_version: String,
-    }
-    let wire: Wire =
-        serde_json::from_slice(object).map_err(|error| Error::BadAnswer(format!("an object in a watch: {error}")))?;
-    let version = wire.metadata.resource_version;
-    if version.len() > LONGEST_VERSION {
-        return Err(Error::BadAnswer(format!(
-            "an object in a watch with a version of {} characters",
-            version.len()
-        )));
-    }
-    Ok(version)
 }
 
 fn watch_seconds() -> u32 {

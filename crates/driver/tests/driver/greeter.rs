@@ -8,7 +8,6 @@ use driver::serve::HealthQuery;
 use driver::source::SourceEvent;
 use driver::timers::Timers;
 use driver::{Course, Event, Moment, Role};
-use kube_lite::meta::Meta;
 use kube_lite::{Error, ObjectName};
 use tokio::time::Instant;
 
@@ -39,16 +38,15 @@ impl Greeter {
         }
     }
 
-    fn on_source(&mut self, event: SourceEvent) -> Result<Course, Error> {
-        let named = |object: &[u8]| <Meta>::parse(object).map(|meta| meta.object_name());
+    fn on_source(&mut self, event: SourceEvent) -> Course {
         match event {
             // What it does not name is gone. A role with more to lose compares.
-            SourceEvent::Begin(_) if !self.shelves.is_empty() => return Ok(Course::Again),
-            SourceEvent::Object(object) | SourceEvent::Unchanged(object) => self.is_there(named(&object)?),
-            SourceEvent::Gone(object) => self.is_gone(&named(&object)?),
+            SourceEvent::Begin(_) if !self.shelves.is_empty() => return Course::Again,
+            SourceEvent::Object(object) | SourceEvent::Unchanged(object) => self.is_there(object.meta.object_name()),
+            SourceEvent::Gone(object) => self.is_gone(&object.meta.object_name()),
             _ => {}
         }
-        Ok(Course::On)
+        Course::On
     }
 
     fn is_there(&mut self, name: ObjectName) {
@@ -85,7 +83,7 @@ impl Greeter {
 
 impl Role for Greeter {
     type Side = Side;
-    type Place = ObjectName;
+    type Location = ObjectName;
     type Feed = Shelves;
     type Request = Greet;
     type Answer = Greeted;
@@ -94,7 +92,7 @@ impl Role for Greeter {
     fn handle(&mut self, event: Event<Greeted>, moment: Moment<Side>) -> Result<Course, Error> {
         self.now = moment.now;
         match event {
-            Event::Source(_, event) => return self.on_source(event),
+            Event::Source(_, event) => return Ok(self.on_source(event)),
             Event::Answer(greeted) => return self.on_greeted(greeted),
             Event::Asked(HealthQuery::Alive(answer)) => drop(answer.send(())),
             Event::Asked(_) | Event::Due => {}

@@ -49,7 +49,7 @@ impl Tally {
 
 impl Role for Tally {
     type Side = Side;
-    type Place = Infallible; // It opens no side while it runs.
+    type Location = Infallible; // It opens no side while it runs.
     type Feed = Side;
     type Request = u64;
     type Answer = ();

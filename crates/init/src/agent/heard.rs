@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use driver::source::SourceEvent;
+use kube_lite::Object;
 use kube_lite::meta::Meta;
 
 use super::border::Feed;
@@ -58,9 +59,9 @@ impl Agent {
     fn of_targets(&mut self, event: SourceEvent) {
         let has_changed = match event {
             SourceEvent::Begin(_) => self.targets.begin(),
-            SourceEvent::Object(object) => match self.targets.is_there(&object) {
+            SourceEvent::Object(object) => match self.targets.is_there(object.bytes()) {
                 Ok(has_changed) => {
-                    self.tells(&object, has_changed);
+                    self.tells(object.bytes(), has_changed);
                     has_changed
                 }
                 Err(error) => {
@@ -68,9 +69,9 @@ impl Agent {
                     false
                 }
             },
-            SourceEvent::Gone(object) => self.targets.is_gone(&object),
+            SourceEvent::Gone(object) => self.targets.is_gone(object.bytes()),
             SourceEvent::Complete(_) => self.targets.is_complete(),
-            SourceEvent::Unchanged(_) | SourceEvent::Up | SourceEvent::Down(_) => false,
+            SourceEvent::Unchanged(_) | SourceEvent::Unreadable(_) | SourceEvent::Up | SourceEvent::Down(_) => false,
         };
         if has_changed && self.targets.are_read() {
             self.follow_types();
@@ -95,13 +96,14 @@ impl Agent {
                 self.references.begins(number);
                 false
             }
-            SourceEvent::Object(object) => match parsed::<WorkspaceType>(&object) {
+            SourceEvent::Object(object) => match parsed::<WorkspaceType>(object.bytes()) {
                 Ok(found) => {
                     self.renew_types(number);
                     self.references.is_there(number, &found)
                 }
                 Err(_) => self.references.is_unreadable(number),
             },
+            SourceEvent::Unreadable(_) => self.references.is_unreadable(number),
             SourceEvent::Gone(_) => self.references.is_gone(number),
             SourceEvent::Complete(_) => self.references.is_complete(number),
             // Anything else passes, and what the target wants is not known until then.
@@ -135,7 +137,7 @@ impl Agent {
         let (SourceEvent::Object(object) | SourceEvent::Gone(object)) = event else {
             return;
         };
-        let Ok(meta) = <Meta>::parse(object) else { return };
+        let meta = &object.meta;
         let workspace = meta.annotations.get(CLUSTER).map(String::as_str);
         for group in self.groups.values_mut() {
             let mut targets = group.targets.iter();
@@ -175,7 +177,7 @@ impl Agent {
                 key.into_iter().inspect(|key| group.is_gone(key)).collect()
             }
             SourceEvent::Complete(_) => group.is_complete(shard),
-            SourceEvent::Up | SourceEvent::Down(_) => Vec::new(),
+            SourceEvent::Unreadable(_) | SourceEvent::Up | SourceEvent::Down(_) => Vec::new(),
         };
         for key in gone {
             self.report.is_over(&Subject::Workspace(key), self.now);
@@ -184,10 +186,10 @@ impl Agent {
 }
 
 /// Which workspace an object is, and as what it is shown, if it waits for the initializer.
-fn seen(object: &[u8], shard: Side, initializer: &str) -> Option<(Key, Option<Shown>)> {
-    let meta = <Meta>::parse(object).ok()?;
+fn seen(object: &Object, shard: Side, initializer: &str) -> Option<(Key, Option<Shown>)> {
+    let meta = &object.meta;
     let cluster = meta.annotations.get(CLUSTER)?.as_str().into();
-    let place = parsed::<LogicalCluster>(object).ok()?.waits_for(initializer);
+    let place = parsed::<LogicalCluster>(object.bytes()).ok()?.waits_for(initializer);
     let shown = place.map(|place| Shown {
         version: meta.version_number(),
         uid: meta.uid.as_str().into(),

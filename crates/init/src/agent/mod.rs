@@ -229,7 +229,7 @@ impl Agent {
 
 impl Role for Agent {
     type Side = Side;
-    type Place = crate::sides::Place;
+    type Location = crate::sides::Location;
     type Feed = Feed;
     type Request = Request;
     type Answer = Answer;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::kcp::CLUSTER;
-use crate::sides::Place;
+use crate::sides::Location;
 
 const SEEDS: u64 = 300;
 /// What happens in a history before all is well.
@@ -72,7 +72,7 @@ struct History {
     agent: Agent,
     now: Instant,
     sources: BTreeMap<SourceId, Source>,
-    places: BTreeMap<Side, Place>,
+    places: BTreeMap<Side, Location>,
     requests: Vec<Request>,
     /// What has been done, and the agent has not heard of.
     answers: Vec<Answer>,
@@ -81,6 +81,10 @@ struct History {
 
 fn bytes(object: &Value) -> Bytes {
     object.to_string().into()
+}
+
+fn read(object: &Value) -> Box<kube_lite::Object> {
+    Box::new(kube_lite::Object::take_apart(bytes(object)).expect("it is an object"))
 }
 
 fn url(cluster: &str, number: usize) -> String {
@@ -208,7 +212,7 @@ impl History {
                 self.world.templates.iter().map(template).collect()
             }
             Feed::Type(_) => {
-                let Some(Place::Workspace(at)) = self.places.get(&driver::Feed::side(feed)) else {
+                let Some(Location::Workspace(at)) = self.places.get(&driver::Feed::side(feed)) else {
                     return BTreeMap::new();
                 };
                 let found = TYPES
@@ -234,7 +238,7 @@ impl History {
                     .collect()
             }
             Feed::Clusters(_) => {
-                let Some(Place::Url(at)) = self.places.get(&driver::Feed::side(feed)) else {
+                let Some(Location::Url(at)) = self.places.get(&driver::Feed::side(feed)) else {
                     return BTreeMap::new();
                 };
                 let shown = self
@@ -270,7 +274,7 @@ impl History {
         source.events.push_back(SourceEvent::Begin(Covers::Everything));
         source
             .events
-            .extend(view.values().map(|object| SourceEvent::Object(bytes(object))));
+            .extend(view.values().map(|object| SourceEvent::Object(read(object))));
         source.events.push_back(SourceEvent::Complete(VERSIONS));
         source.shown = view;
     }
@@ -283,12 +287,12 @@ impl History {
             let source = self.sources.get_mut(&id).expect("it is read");
             for (name, object) in &view {
                 if source.shown.get(name) != Some(object) {
-                    source.events.push_back(SourceEvent::Object(bytes(object)));
+                    source.events.push_back(SourceEvent::Object(read(object)));
                 }
             }
             for (name, object) in &source.shown {
                 if !view.contains_key(name) {
-                    source.events.push_back(SourceEvent::Gone(bytes(object)));
+                    source.events.push_back(SourceEvent::Gone(read(object)));
                 }
             }
             source.shown = view;
@@ -303,7 +307,7 @@ impl History {
         };
         match (feed, &event) {
             (Feed::Targets, SourceEvent::Object(object)) => {
-                let target: Value = serde_json::from_slice(object).expect("it is an object");
+                let target: Value = serde_json::from_slice(object.bytes()).expect("it is an object");
                 let path = target["spec"]["workspaceTypeRef"]["path"].as_str().expect("it has one");
                 let of = TYPES.iter().position(|(known, _)| *known == path).expect("it is known");
                 let template = target["spec"]["sources"][0]["template"]["name"]
@@ -313,7 +317,7 @@ impl History {
                 self.heard.targets.insert(name.to_owned(), (of, template.to_owned()));
             }
             (Feed::Targets, SourceEvent::Gone(object)) => {
-                let target: Value = serde_json::from_slice(object).expect("it is an object");
+                let target: Value = serde_json::from_slice(object.bytes()).expect("it is an object");
                 self.heard
                     .targets
                     .remove(target["metadata"]["name"].as_str().expect("it has one"));
@@ -323,7 +327,7 @@ impl History {
                 self.heard.targets.retain(|name, _| shown.contains_key(name));
             }
             (Feed::Templates, SourceEvent::Object(object)) => {
-                let template: Value = serde_json::from_slice(object).expect("it is an object");
+                let template: Value = serde_json::from_slice(object.bytes()).expect("it is an object");
                 let version = template["metadata"]["annotations"]["version"]
                     .as_str()
                     .expect("it has one");

@@ -12,7 +12,7 @@ use super::report::Subject;
 use super::{Agent, lines, targets};
 use crate::kcp;
 use crate::kinds::InitTarget;
-use crate::sides::{Place, Side};
+use crate::sides::{Location, Side};
 
 /// What an initializer stands for, and where those wait that have it.
 #[derive(Default)]
@@ -36,7 +36,8 @@ impl Agent {
             self.report.is_over(&Subject::Type(name), self.now);
         }
         for (number, name) in change.begin {
-            self.outbox.open(Side::Type(number), Place::Workspace(name.workspace));
+            self.outbox
+                .open(Side::Type(number), Location::Workspace(name.workspace));
             let reading = Reading::of_one(kcp::workspace_types(), name.name, Style::Whole);
             self.outbox.read(Feed::Type(number), reading);
         }
@@ -106,7 +107,7 @@ impl Agent {
             if let Some(group) = self.groups.get_mut(initializer) {
                 group.open(Rc::clone(&url), Side::Shard(number));
             }
-            self.outbox.open(Side::Shard(number), Place::Url(url));
+            self.outbox.open(Side::Shard(number), Location::Url(url));
             let reading = Reading::of_all(kcp::logical_clusters(), Style::Whole);
             self.outbox.read(Feed::Clusters(number), reading);
         }

@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use super::*;
 use crate::kcp::{CLUSTER, parsed};
 use crate::objects::SourceError;
-use crate::sides::Place;
+use crate::sides::Location;
 
 /// An agent, and the sources that it reads.
 struct Bench {
     agent: Agent,
     now: Instant,
     sources: Vec<(SourceId, Feed)>,
-    opened: BTreeMap<Side, Place>,
+    opened: BTreeMap<Side, Location>,
     requests: Vec<Request>,
 }
 
@@ -29,6 +29,10 @@ const VERSIONS: Versions = Versions {
 
 fn bytes(object: &Value) -> Bytes {
     object.to_string().into()
+}
+
+fn read(object: &Value) -> Box<kube_lite::Object> {
+    Box::new(kube_lite::Object::take_apart(bytes(object)).expect("it is an object"))
 }
 
 fn target(name: &str, path: &str, template: &str) -> Value {
@@ -123,13 +127,13 @@ impl Bench {
     fn lists(&mut self, feed: Feed, objects: &[Value]) {
         self.source(feed, SourceEvent::Begin(Covers::Everything));
         for object in objects {
-            self.source(feed, SourceEvent::Object(bytes(object)));
+            self.source(feed, SourceEvent::Object(read(object)));
         }
         self.source(feed, SourceEvent::Complete(VERSIONS));
     }
 
     fn shows(&mut self, feed: Feed, object: &Value) {
-        self.source(feed, SourceEvent::Object(bytes(object)));
+        self.source(feed, SourceEvent::Object(read(object)));
     }
 
     /// The workspaces that are to be filled now, each with the names of its targets.
@@ -192,9 +196,9 @@ fn filled(cluster: &str, targets: &[&str]) -> (String, Vec<String>) {
 #[test]
 fn a_workspace_is_filled_and_then_let_go() {
     let mut bench = Bench::serving();
-    assert_eq!(bench.opened[&Side::Type(0)], Place::Workspace("root".into()));
+    assert_eq!(bench.opened[&Side::Type(0)], Location::Workspace("root".into()));
     let url = "https://s1/initializingworkspaces/x";
-    assert_eq!(bench.opened[&Side::Shard(0)], Place::Url(url.into()));
+    assert_eq!(bench.opened[&Side::Shard(0)], Location::Url(url.into()));
     bench.fills(0, "w", Outcome::Complete(0));
     assert_eq!(bench.releasing(), [("w".to_owned(), "root:dev".to_owned())]);
     bench.handle(Event::Answer(Answer::Released(key(0, "w"), Ok(Released::At(7)))));
@@ -281,10 +285,13 @@ fn a_target_without_a_path_means_a_type_beside_it() {
     let mut unplaced = target("b", "", "t");
     unplaced["metadata"].as_object_mut().unwrap().remove("annotations");
     bench.lists(Feed::Targets, &[target("a", "", "t"), unplaced]);
-    let places: Vec<&Place> = bench.opened.values().collect();
+    let places: Vec<&Location> = bench.opened.values().collect();
     assert_eq!(
         places,
-        [&Place::Workspace("conf".into()), &Place::Workspace("root:conf".into())]
+        [
+            &Location::Workspace("conf".into()),
+            &Location::Workspace("root:conf".into())
+        ]
     );
 }
 
@@ -302,7 +309,7 @@ fn shards_come_and_go_with_the_urls_of_the_type() {
     assert_eq!(bench.releasing(), []);
     bench.source(
         Feed::Type(0),
-        SourceEvent::Gone(bytes(&workspace_type("root", &["https://s2"]))),
+        SourceEvent::Gone(read(&workspace_type("root", &["https://s2"]))),
     );
     assert_eq!(bench.opened.keys().collect::<Vec<_>>(), [&Side::Type(0)]);
     bench.shows(Feed::Type(0), &workspace_type("root", &["https://s2"]));
@@ -315,7 +322,7 @@ fn a_target_that_is_gone_or_being_deleted_is_served_no_longer() {
     let mut deleted = target("a", "root", "t");
     deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     let ends: [fn(&mut Bench, &Value); 3] = [
-        |bench, _| bench.source(Feed::Targets, SourceEvent::Gone(bytes(&target("a", "root", "t")))),
+        |bench, _| bench.source(Feed::Targets, SourceEvent::Gone(read(&target("a", "root", "t")))),
         |bench, deleted| bench.shows(Feed::Targets, deleted),
         |bench, _| bench.lists(Feed::Targets, &[]),
     ];

@@ -39,11 +39,11 @@ impl Named {
             SourceEvent::Begin(_) => self.is_listed = false,
             SourceEvent::Object(object) => {
                 self.is_listed = true;
-                if let Some(urls) = urls_of(object) {
+                if let Some(urls) = urls_of(object.bytes()) {
                     self.heard = Heard::Has(urls);
                 }
             }
-            SourceEvent::Unchanged(_) => self.is_listed = true,
+            SourceEvent::Unchanged(_) | SourceEvent::Unreadable(_) => self.is_listed = true,
             SourceEvent::Gone(_) => self.heard = Heard::Absent,
             SourceEvent::Complete(_) if !self.is_listed => self.heard = Heard::Absent,
             SourceEvent::Complete(_) | SourceEvent::Up | SourceEvent::Down(_) => {}
@@ -134,14 +134,18 @@ mod tests {
         SourceEvent::Begin(Covers::Everything)
     }
 
+    fn read(object: &serde_json::Value) -> Box<kube_lite::Object> {
+        Box::new(kube_lite::Object::take_apart(object.to_string().into()).expect("it is an object"))
+    }
+
     fn slice(url: &str) -> SourceEvent {
         let slice = json!({"metadata": {"name": "e"}, "status": {"endpoints": [{"url": url}]}});
-        SourceEvent::Object(slice.to_string().into())
+        SourceEvent::Object(read(&slice))
     }
 
     fn export(url: &str) -> SourceEvent {
         let export = json!({"metadata": {"name": "e"}, "status": {"virtualWorkspaces": [{"url": url}]}});
-        SourceEvent::Object(export.to_string().into())
+        SourceEvent::Object(read(&export))
     }
 
     fn down(code: u16) -> SourceEvent {
@@ -159,11 +163,11 @@ mod tests {
 
     #[test]
     fn a_slice_that_is_gone_has_no_urls_whichever_way_that_is_heard() {
-        let gone = SourceEvent::Gone(bytes::Bytes::new());
+        let gone = SourceEvent::Gone(read(&json!({"metadata": {"name": "a"}})));
         for ends in [vec![gone], vec![begin(), COMPLETE]] {
             let mut endpoints = Endpoints::new(false);
             assert_eq!(shown(&endpoints), None);
-            let same = SourceEvent::Unchanged(bytes::Bytes::new());
+            let same = SourceEvent::Unchanged(read(&json!({"metadata": {"name": "a"}})));
             for event in [
                 begin(),
                 slice("https://a"),
@@ -205,9 +209,9 @@ mod tests {
         // What cannot be read now is what it was.
         endpoints.of_slice(&down(403));
         assert_eq!(shown(&endpoints).as_deref(), Some("https://new"));
-        endpoints.of_slice(&SourceEvent::Gone(bytes::Bytes::new()));
+        endpoints.of_slice(&SourceEvent::Gone(read(&json!({"metadata": {"name": "a"}}))));
         assert_eq!(shown(&endpoints).as_deref(), Some("https://old"));
-        endpoints.of_export(&SourceEvent::Gone(bytes::Bytes::new()));
+        endpoints.of_export(&SourceEvent::Gone(read(&json!({"metadata": {"name": "a"}}))));
         assert_eq!(shown(&endpoints).as_deref(), Some(""));
         // Where a slice was named, the export's own are never used.
         let mut endpoints = Endpoints::new(false);

@@ -19,7 +19,7 @@ use crate::kcp::{self, Export, parsed};
 use crate::keys;
 use crate::kinds::Origin;
 use crate::rivals::{self, May};
-use crate::sides::{Key, Place, Primary, Side};
+use crate::sides::{Key, Location, Primary, Side};
 use crate::turn::{AtHand, Copied};
 
 impl Agent {
@@ -40,16 +40,16 @@ impl Agent {
             Feed::Bindings(shard) => self.of_bindings(shard, event),
             Feed::Primaries(route, shard) => self.of_primaries(route, Side::Shard(shard), event),
             Feed::Copies(route) => self.of_copies(route, event),
-            Feed::Related(route, rule) => self.of_related(route, rule, None, &event),
-            Feed::RelatedAt(route, rule, shard) => self.of_related(route, rule, Some(Side::Shard(shard)), &event),
+            Feed::Related(route, rule) => self.of_related(route, rule, None, event),
+            Feed::RelatedAt(route, rule, shard) => self.of_related(route, rule, Some(Side::Shard(shard)), event),
         }
     }
 
     fn of_published(&mut self, event: SourceEvent) {
         let change = match event {
             SourceEvent::Begin(_) => return self.published.begin(),
-            SourceEvent::Object(object) | SourceEvent::Unchanged(object) => self.published.is_there(&object),
-            SourceEvent::Gone(object) => Ok(self.published.is_gone(&object)),
+            SourceEvent::Object(object) | SourceEvent::Unchanged(object) => self.published.is_there(object.bytes()),
+            SourceEvent::Gone(object) => Ok(self.published.is_gone(object.bytes())),
             SourceEvent::Complete(_) => {
                 for change in self.published.is_complete() {
                     self.follow(change);
@@ -60,7 +60,7 @@ impl Agent {
                 self.rivals_are();
                 return self.export_is_due();
             }
-            SourceEvent::Up | SourceEvent::Down(_) => return,
+            SourceEvent::Unreadable(_) | SourceEvent::Up | SourceEvent::Down(_) => return,
         };
         match change {
             Ok(change) => self.follow(change),
@@ -117,8 +117,7 @@ impl Agent {
         let (SourceEvent::Object(object) | SourceEvent::Gone(object)) = event else {
             return;
         };
-        let Ok(meta) = <Meta>::parse(object) else { return };
-        let group = meta.name.split_once('.').map_or("", |(_, group)| group);
+        let group = object.meta.name.split_once('.').map_or("", |(_, group)| group);
         for name in self.published.of_group(group) {
             self.queue.add(Key::Published(name), Class::First, None);
         }
@@ -133,7 +132,9 @@ impl Agent {
         self.endpoints.of_export(event);
         self.endpoints_are();
         let SourceEvent::Object(object) = event else { return };
-        let Ok(export) = parsed::<Export>(object) else { return };
+        let Ok(export) = parsed::<Export>(object.bytes()) else {
+            return;
+        };
         self.export_uid = export.metadata.uid.as_str().into();
         self.export_is_due();
     }
@@ -163,7 +164,7 @@ impl Agent {
         }
         for (number, url) in new {
             report::shard_begins(&url);
-            self.outbox.open(Side::Shard(number), Place(url));
+            self.outbox.open(Side::Shard(number), Location(url));
             let bindings = Reading::of_all(kcp::bindings(), Style::Whole);
             self.outbox.read(Feed::Bindings(number), bindings);
             let routes: Vec<u32> = self.published.routes().map(|(number, _)| number).collect();
@@ -181,14 +182,14 @@ impl Agent {
     fn of_bindings(&mut self, shard: u32, event: SourceEvent) {
         let bound = match event {
             SourceEvent::Begin(_) => return self.shards.begins(shard),
-            SourceEvent::Object(object) | SourceEvent::Unchanged(object) => self.shards.is_there(shard, &object),
-            SourceEvent::Gone(object) => self.shards.is_gone(shard, &object),
+            SourceEvent::Object(object) | SourceEvent::Unchanged(object) => self.shards.is_there(shard, object.bytes()),
+            SourceEvent::Gone(object) => self.shards.is_gone(shard, object.bytes()),
             SourceEvent::Complete(_) => {
                 let bound = self.shards.is_complete(shard);
                 self.report.are_bound(self.shards.bound(), self.now);
                 bound
             }
-            SourceEvent::Up | SourceEvent::Down(_) => return,
+            SourceEvent::Unreadable(_) | SourceEvent::Up | SourceEvent::Down(_) => return,
         };
         self.is_bound(shard, &bound);
     }
@@ -248,14 +249,14 @@ impl Agent {
         match event {
             SourceEvent::Begin(_) => self.objects.begins(route, shard),
             SourceEvent::Object(object) | SourceEvent::Unchanged(object) => {
-                if let Some((primary, seen)) = self.primary(route, shard, &object) {
+                let at_hand = AtHand::Primary(object.bytes().clone());
+                if let Some((primary, seen)) = self.primary(route, shard, object.meta) {
                     self.objects.is_there(&primary, seen);
-                    let at_hand = AtHand::Primary(object);
                     self.is_next(primary, Some(at_hand));
                 }
             }
             SourceEvent::Gone(object) => {
-                if let Some((primary, _)) = self.primary(route, shard, &object) {
+                if let Some((primary, _)) = self.primary(route, shard, object.meta) {
                     self.primary_is_gone(&primary);
                 }
             }
@@ -264,12 +265,12 @@ impl Agent {
                     self.primary_is_gone(&primary);
                 }
             }
-            SourceEvent::Up | SourceEvent::Down(_) => {}
+            SourceEvent::Unreadable(_) | SourceEvent::Up | SourceEvent::Down(_) => {}
         }
     }
 
-    fn primary(&mut self, route: u32, shard: Side, object: &[u8]) -> Option<(Primary, Seen)> {
-        let meta = <Meta>::parse_at(Workspaces::Many, object).ok()?;
+    fn primary(&mut self, route: u32, shard: Side, meta: Meta) -> Option<(Primary, Seen)> {
+        let meta = meta.at(Workspaces::Many);
         let workspace = self.workspace(&meta.workspace);
         let primary = Primary {
             route,
@@ -296,15 +297,15 @@ impl Agent {
         match event {
             SourceEvent::Begin(_) => self.objects.copies_begin(route),
             SourceEvent::Object(object) => {
-                let due = self.copy_is_there(route, &object);
-                self.copy_makes_due(due, Some(AtHand::Copy(object)));
+                let due = self.copy_is_there(route, &object.meta);
+                self.copy_makes_due(due, Some(AtHand::Copy(object.bytes().clone())));
             }
             SourceEvent::Unchanged(object) => {
-                let due = self.copy_is_there(route, &object);
+                let due = self.copy_is_there(route, &object.meta);
                 self.copy_makes_due(due, None);
             }
             SourceEvent::Gone(object) => {
-                let of = self.of_copy(route, &object);
+                let of = self.of_copy(route, &object.meta);
                 let due = of.and_then(|(of, ..)| self.copy_is_gone(route, &of));
                 self.copy_makes_due(due, None);
             }
@@ -314,7 +315,7 @@ impl Agent {
                     self.copy_makes_due(due, None);
                 }
             }
-            SourceEvent::Up | SourceEvent::Down(_) => {}
+            SourceEvent::Unreadable(_) | SourceEvent::Up | SourceEvent::Down(_) => {}
         }
     }
 
@@ -324,8 +325,8 @@ impl Agent {
         }
     }
 
-    fn copy_is_there(&mut self, route: u32, object: &[u8]) -> Option<Primary> {
-        let (of, copy, meant) = self.of_copy(route, object)?;
+    fn copy_is_there(&mut self, route: u32, meta: &Meta) -> Option<Primary> {
+        let (of, copy, meant) = self.of_copy(route, meta)?;
         self.objects.copy_is_there(route, &of, copy, meant)
     }
 
@@ -346,30 +347,33 @@ impl Agent {
     }
 
     /// Of which primary an object is the copy, and by which rules that is meant.
-    fn of_copy(&self, route: u32, object: &[u8]) -> Option<(ObjectName, Copied, Meant)> {
-        let meta = <Meta>::parse(object).ok()?;
+    fn of_copy(&self, route: u32, meta: &Meta) -> Option<(ObjectName, Copied, Meant)> {
         let copy = Copied {
             name: meta.object_name(),
             version: meta.version_number(),
         };
-        let of = primary_of(&meta).or_else(|| self.objects.whose(route, &copy.name))?;
+        let of = primary_of(meta).or_else(|| self.objects.whose(route, &copy.name))?;
         let meant = watched::meant_by(self.published.route(route)?, Origin::Service, &meta.labels);
         Some((of, copy, meant))
     }
 
     /// Something related has changed: the primaries that it belongs to are due. `shard` is where it is, if not on the
     /// service cluster.
-    fn of_related(&mut self, route: u32, rule: Rule, shard: Option<Side>, event: &SourceEvent) {
-        let (SourceEvent::Object(object) | SourceEvent::Unchanged(object) | SourceEvent::Gone(object)) = event else {
+    fn of_related(&mut self, route: u32, rule: Rule, shard: Option<Side>, event: SourceEvent) {
+        let (SourceEvent::Object(mut object) | SourceEvent::Unchanged(mut object) | SourceEvent::Gone(mut object)) =
+            event
+        else {
             return;
         };
         let workspaces = shard.map_or(Workspaces::One, |_| Workspaces::Many);
-        let (Some(known), Ok(meta)) = (self.published.route(route), <Meta>::parse_at(workspaces, object)) else {
+        let Some(known) = self.published.route(route) else {
             return;
         };
+        object.is_at(workspaces);
+        let meta = &object.meta;
         // What belongs to an object may be seen before its copy is.
         let mut unseen = Vec::new();
-        let due = match watched::leads_to(known, rule, &meta, object) {
+        let due = match watched::leads_to(known, rule, meta, object.bytes()) {
             LeadsTo::Nobody => return,
             LeadsTo::Meant(namespace) => {
                 let workspace = shard.map(|_| &*meta.workspace);

@@ -11,7 +11,7 @@ use crate::sides::Side;
 
 impl Role for Agent {
     type Side = Side;
-    type Place = crate::sides::Place;
+    type Location = crate::sides::Location;
     type Feed = Feed;
     type Request = Request;
     type Answer = Answer;

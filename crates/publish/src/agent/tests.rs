@@ -102,7 +102,7 @@ impl Bench {
     fn shards(&mut self, urls: &[&str]) {
         let endpoints: Vec<Value> = urls.iter().map(|url| json!({"url": url})).collect();
         let slice = json!({"metadata": {"name": "slice"}, "status": {"endpoints": endpoints}});
-        self.source(Feed::Slice, SourceEvent::Object(bytes(&slice)));
+        self.source(Feed::Slice, SourceEvent::Object(read(&slice)));
     }
 
     fn act(&mut self) {
@@ -140,7 +140,7 @@ impl Bench {
     fn lists(&mut self, feed: Feed, objects: &[Value]) {
         self.source(feed, SourceEvent::Begin(Covers::Everything));
         for object in objects {
-            self.source(feed, SourceEvent::Object(bytes(object)));
+            self.source(feed, SourceEvent::Object(read(object)));
         }
         self.source(feed, SourceEvent::Complete(VERSIONS));
     }
@@ -184,6 +184,10 @@ impl Request {
 
 fn bytes(object: &Value) -> Bytes {
     object.to_string().into()
+}
+
+fn read(object: &Value) -> Box<kube_lite::Object> {
+    Box::new(kube_lite::Object::take_apart(bytes(object)).expect("it is an object"))
 }
 
 fn binding(workspace: &str) -> Value {
@@ -301,7 +305,7 @@ fn one_workspace_gets_half_of_what_is_done_at_once_and_of_many_each_its_part() {
     let many: Vec<Value> = (0..60).map(|at| shop(&format!("s{at}"), "c1")).collect();
     bench.lists(Feed::Primaries(0, 0), &many);
     bench.syncing();
-    bench.source(Feed::Primaries(0, 0), SourceEvent::Object(bytes(&shop("web", "c2"))));
+    bench.source(Feed::Primaries(0, 0), SourceEvent::Object(read(&shop("web", "c2"))));
     assert_eq!(bench.syncing(), 1);
 }
 
@@ -335,7 +339,7 @@ fn new_rules_begin_when_the_shard_leaves_at_which_the_former_ones_work() {
     assert_eq!(bench.syncing(), 1);
     let spec = json!({"resource": {"apiGroup": "demo.example.org", "kind": "Shop"}});
     let edited = json!({"metadata": {"name": "shops", "uid": "1", "generation": 2}, "spec": spec});
-    bench.source(Feed::Published, SourceEvent::Object(bytes(&edited)));
+    bench.source(Feed::Published, SourceEvent::Object(read(&edited)));
     bench.is_served("shops");
     let reads = |bench: &Bench| bench.sources.iter().any(|(_, feed)| *feed == Feed::Copies(1));
     assert!(!reads(&bench));
@@ -377,6 +381,6 @@ fn an_export_that_is_gone_has_no_urls_where_no_slice_has_them() {
     assert_eq!((shards(&bench), bench.agent.report.is_bound()), (0, None));
     bench.lists(Feed::Slice, &[]);
     assert_eq!(shards(&bench), 1);
-    bench.source(Feed::Export, SourceEvent::Gone(bytes(&export)));
+    bench.source(Feed::Export, SourceEvent::Gone(read(&export)));
     assert_eq!(shards(&bench), 0);
 }

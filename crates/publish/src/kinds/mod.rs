@@ -14,7 +14,8 @@ use std::fmt;
 
 pub use read::read;
 pub use related::{
-    Cleanup, Locator, Origin, Place, Related, RelatedProjection, Rewrite, SelectorLocator, StatusSync, TypeOf, Watch,
+    Cleanup, FieldReference, Locator, Origin, Related, RelatedProjection, Rewrite, SelectorLocator, StatusSync, TypeOf,
+    Watch,
 };
 
 use crate::labels::Selector;
@@ -133,14 +134,14 @@ impl Scope {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mutation {
     /// In the copy of the source that becomes the other side's object.
-    pub spec: Vec<Step>,
+    pub spec: Vec<ResourceMutation>,
     /// In the status that goes back.
-    pub status: Vec<Step>,
+    pub status: Vec<ResourceMutation>,
 }
 
 /// One change, at a path of gjson and sjson.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum ResourceMutation {
     /// Takes the value away.
     Delete {
         /// Where.

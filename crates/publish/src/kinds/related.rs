@@ -102,7 +102,7 @@ pub enum StatusSync {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Locator {
     /// A field of the primary of each side.
-    Reference(Place),
+    Reference(FieldReference),
     /// Objects with labels, on the side of the origin.
     Selector(SelectorLocator),
     /// A template, rendered for each side.
@@ -111,7 +111,7 @@ pub enum Locator {
 
 /// A field, and how its value is rewritten.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct FieldReference {
     /// Where, as gjson has it.
     pub path: String,
     /// What is replaced in it, and by what.
@@ -299,7 +299,7 @@ fn locator(fields: &Fields<'_>) -> Option<Locator> {
         fields.inner("template"),
     ];
     match ways {
-        [Some(reference), None, None] => Some(Locator::Reference(Place {
+        [Some(reference), None, None] => Some(Locator::Reference(FieldReference {
             path: reference.required("path", false),
             regex: reference.inner("regex").as_ref().map(regex),
         })),

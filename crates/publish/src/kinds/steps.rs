@@ -1,6 +1,6 @@
 //! What is changed on the way: the block `mutation`, from JSON.
 
-use super::{Mutation, Step};
+use super::{Mutation, ResourceMutation};
 use crate::fields::Fields;
 
 /// The block `mutation` of these fields.
@@ -16,23 +16,23 @@ pub(super) fn mutation(fields: &Fields<'_>) -> Mutation {
 }
 
 /// The first of several counts, as for the Go agent.
-fn step(fields: &Fields<'_>) -> Option<Step> {
+fn step(fields: &Fields<'_>) -> Option<ResourceMutation> {
     let path = |step: &Fields<'_>| step.required("path", false);
     let found = if let Some(step) = fields.inner("delete") {
-        Step::Delete { path: path(&step) }
+        ResourceMutation::Delete { path: path(&step) }
     } else if let Some(step) = fields.inner("regex") {
-        Step::Regex {
+        ResourceMutation::Regex {
             path: path(&step),
             pattern: step.any_text("pattern").unwrap_or_default(),
             replacement: step.any_text("replacement").unwrap_or_default(),
         }
     } else if let Some(step) = fields.inner("template") {
-        Step::Template {
+        ResourceMutation::Template {
             path: path(&step),
             template: step.required("template", true),
         }
     } else if let Some(step) = fields.inner("cel") {
-        Step::Cel {
+        ResourceMutation::Cel {
             path: path(&step),
             expression: step.required("expression", false),
         }

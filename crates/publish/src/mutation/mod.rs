@@ -18,7 +18,7 @@ use std::time::SystemTime;
 use serde_json::Value;
 
 use crate::cel::{Program, Variables};
-use crate::kinds::{Mutation, Step};
+use crate::kinds::{Mutation, ResourceMutation};
 use crate::path::{self, PathError};
 
 use regex::Rewrite;
@@ -76,7 +76,7 @@ impl Rules {
     /// Reads all rules. Errors name them from this place on, such as `mutation`.
     pub fn new(mutation: &Mutation, place: &str) -> Result<Self, Vec<RuleError>> {
         let mut errors = Vec::new();
-        let mut all = |steps: &[Step], part: &str| {
+        let mut all = |steps: &[ResourceMutation], part: &str| {
             let with_index = steps.iter().enumerate();
             let rules = with_index.map(|(index, step)| Rule::new(step, &format!("{place}.{part}[{index}]")));
             let rules = rules.filter_map(|rule| rule.map_err(|error| errors.push(error)).ok());
@@ -137,16 +137,18 @@ impl Rules {
 }
 
 impl Rule {
-    fn new(step: &Step, place: &str) -> Result<Self, RuleError> {
+    fn new(step: &ResourceMutation, place: &str) -> Result<Self, RuleError> {
         let (kind, path, what) = match step {
-            Step::Delete { path } => ("delete", path, path::check_delete(path).map(|()| What::Delete)),
-            Step::Regex {
+            ResourceMutation::Delete { path } => ("delete", path, path::check_delete(path).map(|()| What::Delete)),
+            ResourceMutation::Regex {
                 path,
                 pattern,
                 replacement,
             } => ("regex", path, Rewrite::new(pattern, replacement).map(What::Regex)),
-            Step::Template { path, template } => ("template", path, Rendering::new(template).map(What::Template)),
-            Step::Cel { path, expression } => {
+            ResourceMutation::Template { path, template } => {
+                ("template", path, Rendering::new(template).map(What::Template))
+            }
+            ResourceMutation::Cel { path, expression } => {
                 let program = Program::parse(expression).map_err(|error| error.to_string());
                 ("cel", path, program.map(What::Cel))
             }

@@ -4,39 +4,39 @@ use super::*;
 
 const TABLE: &str = include_str!("../../tests/data/rules/regex.tsv");
 
-fn rules(spec: Vec<Step>) -> Result<Rules, Vec<RuleError>> {
+fn rules(spec: Vec<ResourceMutation>) -> Result<Rules, Vec<RuleError>> {
     let status = Vec::new();
     Rules::new(&Mutation { spec, status }, "mutation")
 }
 
-fn changed(step: Step, object: &Value, other: &Value) -> Result<Value, String> {
+fn changed(step: ResourceMutation, object: &Value, other: &Value) -> Result<Value, String> {
     let rules = rules(vec![step]).map_err(|errors| errors[0].to_string())?;
     let changed = rules.spec(object.clone(), other, SystemTime::UNIX_EPOCH);
     changed.map_err(|error| error.to_string())
 }
 
-fn regex(path: &str, pattern: &str, replacement: &str) -> Step {
+fn regex(path: &str, pattern: &str, replacement: &str) -> ResourceMutation {
     let (path, pattern, replacement) = (path.to_owned(), pattern.to_owned(), replacement.to_owned());
-    Step::Regex {
+    ResourceMutation::Regex {
         path,
         pattern,
         replacement,
     }
 }
 
-fn template(path: &str, template: &str) -> Step {
+fn template(path: &str, template: &str) -> ResourceMutation {
     let (path, template) = (path.to_owned(), template.to_owned());
-    Step::Template { path, template }
+    ResourceMutation::Template { path, template }
 }
 
-fn cel(path: &str, expression: &str) -> Step {
+fn cel(path: &str, expression: &str) -> ResourceMutation {
     let (path, expression) = (path.to_owned(), expression.to_owned());
-    Step::Cel { path, expression }
+    ResourceMutation::Cel { path, expression }
 }
 
-fn delete(path: &str) -> Step {
+fn delete(path: &str) -> ResourceMutation {
     let path = path.to_owned();
-    Step::Delete { path }
+    ResourceMutation::Delete { path }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Work;
 use super::modifiers::{self, Applied, Modifier};
-use super::node::{Node, Place};
+use super::node::{Node, ValuePath};
 use super::query::Query;
 use super::syntax::{self, Element, Member, Rest};
 use super::wildcard;
@@ -270,14 +270,14 @@ fn collected(items: Vec<Node<'_>>) -> Node<'_> {
     let mut known = true;
     for item in &items {
         match &item.place {
-            Place::At(step) => places.push(Rc::clone(step)),
-            Place::Many(steps) => places.extend(steps.iter().cloned()),
-            Place::Nowhere | Place::Root => known = false,
+            ValuePath::At(step) => places.push(Rc::clone(step)),
+            ValuePath::Many(steps) => places.extend(steps.iter().cloned()),
+            ValuePath::Nowhere | ValuePath::Root => known = false,
         }
     }
     let mut list = Node::list(items);
     if known && !places.is_empty() {
-        list.place = Place::Many(places.into());
+        list.place = ValuePath::Many(places.into());
     }
     list
 }

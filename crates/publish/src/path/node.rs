@@ -10,8 +10,8 @@ use crate::json;
 
 /// A key or an index, and those above.
 #[derive(Debug)]
-pub(super) struct Step {
-    pub(super) above: Option<Rc<Step>>,
+pub(super) struct Segment {
+    pub(super) above: Option<Rc<Segment>>,
     pub(super) key: Key,
 }
 
@@ -23,16 +23,16 @@ pub(super) enum Key {
 
 /// Where a value is in the document.
 #[derive(Debug, Clone)]
-pub(super) enum Place {
+pub(super) enum ValuePath {
     /// Nowhere: the path has made it.
     Nowhere,
     Root,
-    At(Rc<Step>),
+    At(Rc<Segment>),
     /// It is a list of values that are at these places.
-    Many(Rc<Vec<Rc<Step>>>),
+    Many(Rc<Vec<Rc<Segment>>>),
 }
 
-impl Place {
+impl ValuePath {
     fn below(&self, key: impl FnOnce() -> Key) -> Self {
         let above = match self {
             Self::Nowhere | Self::Many(_) => return Self::Nowhere,
@@ -40,7 +40,7 @@ impl Place {
             Self::At(step) => Some(Rc::clone(step)),
         };
         let key = key();
-        Self::At(Rc::new(Step { above, key }))
+        Self::At(Rc::new(Segment { above, key }))
     }
 }
 
@@ -57,17 +57,17 @@ pub(super) enum Shape<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct Node<'a> {
     pub(super) shape: Shape<'a>,
-    pub(super) place: Place,
+    pub(super) place: ValuePath,
 }
 
 impl<'a> Node<'a> {
     pub(super) fn root(document: &'a Value) -> Self {
-        let (shape, place) = (Shape::Of(document), Place::Root);
+        let (shape, place) = (Shape::Of(document), ValuePath::Root);
         Self { shape, place }
     }
 
     fn made(shape: Shape<'a>) -> Self {
-        let place = Place::Nowhere;
+        let place = ValuePath::Nowhere;
         Self { shape, place }
     }
 
@@ -93,7 +93,7 @@ impl<'a> Node<'a> {
 
     /// The same value without its place.
     pub(super) fn detached(mut self) -> Self {
-        self.place = Place::Nowhere;
+        self.place = ValuePath::Nowhere;
         self
     }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use super::find::get;
-use super::node::{Key, Node, Place, fits};
+use super::node::{Key, Node, ValuePath, fits};
 use super::syntax::index_of;
 use super::{LONGEST_TEXT, MOST_ADDED, PathError, Work};
 
@@ -117,7 +117,7 @@ fn found(parent: &Value, part: &Part<'_>, with_end: bool) -> Result<Option<Key>,
     let work = Work::new();
     let found = get(Some(&Node::root(parent)), part.path, &work);
     Ok(match work.done(found)?.map(|found| found.place) {
-        Some(Place::At(step)) if step.above.is_none() => Rc::into_inner(step).map(|step| step.key),
+        Some(ValuePath::At(step)) if step.above.is_none() => Rc::into_inner(step).map(|step| step.key),
         _ => None,
     })
 }
@@ -198,9 +198,9 @@ fn set_found(document: &mut Value, path: &str, value: &Value) -> Result<(), Path
     let work = Work::new();
     let found = get(Some(&Node::root(document)), path, &work);
     let places = match work.done(found)?.map(|found| found.place) {
-        Some(Place::At(step)) => vec![step],
-        Some(Place::Many(steps)) => steps.to_vec(),
-        Some(Place::Nowhere | Place::Root) | None => return Ok(()),
+        Some(ValuePath::At(step)) => vec![step],
+        Some(ValuePath::Many(steps)) => steps.to_vec(),
+        Some(ValuePath::Nowhere | ValuePath::Root) | None => return Ok(()),
     };
     let room = LONGEST_TEXT / places.len().max(1);
     if !fits(value, room) {

@@ -10,7 +10,7 @@ use kube_lite::ObjectName;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::locating::{End, Located, Pair, used};
+use super::locating::{Located, Pair, RelatedEnd, used};
 use super::state::StateKey;
 use super::{Pass, delete};
 use crate::keys::{BELONGINGS, state_key, state_key_of_kind, state_key_of_pair};
@@ -38,7 +38,7 @@ struct Named {
 }
 
 impl Named {
-    fn of(end: &End<'_>, name: &ObjectName) -> Self {
+    fn of(end: &RelatedEnd<'_>, name: &ObjectName) -> Self {
         let resource = &end.served.resource;
         Self {
             type_of: TypeOf {
@@ -52,18 +52,18 @@ impl Named {
     }
 
     /// True for this object, in whichever version.
-    fn is(&self, end: &End<'_>, name: &ObjectName) -> bool {
+    fn is(&self, end: &RelatedEnd<'_>, name: &ObjectName) -> bool {
         let TypeOf { group, resource, .. } = &self.type_of;
         end.served.resource.is(group, resource) && self.namespace == name.namespace() && self.name == *name.name
     }
 }
 
 impl Belonging {
-    fn is(&self, [here, there]: &[End<'_>; 2], (from, to): &Pair) -> bool {
+    fn is(&self, [here, there]: &[RelatedEnd<'_>; 2], (from, to): &Pair) -> bool {
         self.from.is(here, from) && self.to.is(there, to)
     }
 
-    fn of(origin: Origin, [here, there]: &[End<'_>; 2], (from, to): &Pair) -> Self {
+    fn of(origin: Origin, [here, there]: &[RelatedEnd<'_>; 2], (from, to): &Pair) -> Self {
         Self {
             origin,
             from: Named::of(here, from),
@@ -87,7 +87,7 @@ fn read(text: &Value) -> BTreeSet<Belonging> {
 }
 
 /// Where the state of a pair is.
-pub(super) fn state_of([origin, there]: &[End<'_>; 2], (from, to): &Pair) -> StateKey {
+pub(super) fn state_of([origin, there]: &[RelatedEnd<'_>; 2], (from, to): &Pair) -> StateKey {
     let cluster = origin.workspace;
     let kind = &origin.served.resource.kind;
     StateKey {
@@ -139,7 +139,12 @@ impl Pass<'_> {
     }
 
     /// Writes a pair down, if it is not.
-    pub(super) async fn write_down(&self, related: &Related, ends: &[End<'_>; 2], pair: &Pair) -> Result<(), Stop> {
+    pub(super) async fn write_down(
+        &self,
+        related: &Related,
+        ends: &[RelatedEnd<'_>; 2],
+        pair: &Pair,
+    ) -> Result<(), Stop> {
         let known = &self.job.turn.uses.known;
         let is_known = used(ends, pair).iter().all(|used| known.contains(used));
         // Somebody may have deleted the Secret.
@@ -167,7 +172,7 @@ impl Pass<'_> {
     }
 
     /// True if there is a state of a pair.
-    async fn has_state(&self, ends: &[End<'_>; 2], pair: &Pair) -> Result<bool, Stop> {
+    async fn has_state(&self, ends: &[RelatedEnd<'_>; 2], pair: &Pair) -> Result<bool, Stop> {
         Ok(self.state(&state_of(ends, pair)).await?.is_some())
     }
 
@@ -227,17 +232,17 @@ impl Pass<'_> {
     }
 
     /// Where something is that is written down; `None` if one of its types is not served.
-    async fn place_of(&self, one: &Belonging) -> Result<Option<([End<'_>; 2], Pair)>, Stop> {
+    async fn place_of(&self, one: &Belonging) -> Result<Option<([RelatedEnd<'_>; 2], Pair)>, Stop> {
         let other = crate::related::other(one.origin);
         let ends = async {
             let from = self.end(one.origin, &one.from.type_of).await?;
             Ok([from, self.end(other, &one.to.type_of).await?])
         };
-        let ends: [End<'_>; 2] = match ends.await {
+        let ends: [RelatedEnd<'_>; 2] = match ends.await {
             Err(stop @ Stop::Fails(_)) if stop.is_of_rules() => return Ok(None),
             other => other?,
         };
-        let name = |end: &End<'_>, named: &Named| end.name(&named.namespace, &named.name);
+        let name = |end: &RelatedEnd<'_>, named: &Named| end.name(&named.namespace, &named.name);
         let pair = (name(&ends[0], &one.from), name(&ends[1], &one.to));
         Ok(Some((ends, pair)))
     }
@@ -298,7 +303,7 @@ impl Pass<'_> {
 
     /// The object at the other end goes, and then our finalizer at the origin, but for what is to stay. True if both are
     /// gone, or stay since another primary has them.
-    async fn end_related(&self, ends: &[End<'_>; 2], pair: &Pair, stays: &BTreeSet<Use>) -> Result<bool, Stop> {
+    async fn end_related(&self, ends: &[RelatedEnd<'_>; 2], pair: &Pair, stays: &BTreeSet<Use>) -> Result<bool, Stop> {
         match self.try_to_end(ends, pair, stays).await {
             // What the agent could never read or write has never come to the other end.
             Err(stop) if stop.is_denied() && !self.was_synced(ends, pair).await? => Ok(true),
@@ -306,7 +311,7 @@ impl Pass<'_> {
         }
     }
 
-    async fn try_to_end(&self, ends: &[End<'_>; 2], pair: &Pair, stays: &BTreeSet<Use>) -> Result<bool, Stop> {
+    async fn try_to_end(&self, ends: &[RelatedEnd<'_>; 2], pair: &Pair, stays: &BTreeSet<Use>) -> Result<bool, Stop> {
         let (from, to) = pair;
         let source = ends[0].get(from).await?;
         // Names come from both sides: one that was never synced is somebody else's, whatever names it.
@@ -328,25 +333,25 @@ impl Pass<'_> {
     }
 
     /// True if something of a pair was made or marked: then it is written down, or there is a state.
-    async fn was_synced(&self, ends: &[End<'_>; 2], pair: &Pair) -> Result<bool, Stop> {
+    async fn was_synced(&self, ends: &[RelatedEnd<'_>; 2], pair: &Pair) -> Result<bool, Stop> {
         let is_written = self.written_down().await?.iter().any(|one| one.is(ends, pair));
         Ok(is_written || self.has_state(ends, pair).await?)
     }
 
     /// Another primary has this too.
-    pub(super) fn is_shared(&self, end: &End<'_>, name: &ObjectName) -> bool {
+    pub(super) fn is_shared(&self, end: &RelatedEnd<'_>, name: &ObjectName) -> bool {
         self.job.turn.uses.shared.contains(&end.used(name))
     }
 
     /// Another primary has this too, or it is to stay.
-    fn is_kept(&self, end: &End<'_>, name: &ObjectName, stays: &BTreeSet<Use>) -> bool {
+    fn is_kept(&self, end: &RelatedEnd<'_>, name: &ObjectName, stays: &BTreeSet<Use>) -> bool {
         self.is_shared(end, name) || stays.contains(&end.used(name))
     }
 
     pub(super) async fn end_related_of(
         &self,
         source: &Value,
-        ends: &[End<'_>; 2],
+        ends: &[RelatedEnd<'_>; 2],
         pair: &Pair,
         stays: &BTreeSet<Use>,
     ) -> Result<bool, Stop> {
@@ -368,7 +373,7 @@ impl Pass<'_> {
     }
 
     /// True if the object at the other end is gone, or none of ours.
-    async fn delete_related(&self, ends: &[End<'_>; 2], pair @ (_, to): &Pair) -> Result<bool, Stop> {
+    async fn delete_related(&self, ends: &[RelatedEnd<'_>; 2], pair @ (_, to): &Pair) -> Result<bool, Stop> {
         let there = &ends[1];
         if let Some(found) = there.get(to).await? {
             if self.is_foreign(&found, ends, pair).await?.is_some() {
@@ -393,7 +398,7 @@ impl Pass<'_> {
     pub(super) async fn is_foreign(
         &self,
         found: &Value,
-        ends: &[End<'_>; 2],
+        ends: &[RelatedEnd<'_>; 2],
         pair @ (from, to): &Pair,
     ) -> Result<Option<&'static str>, Stop> {
         let [origin, there] = ends;

@@ -30,7 +30,7 @@ pub(super) type Pair = (ObjectName, ObjectName);
 /// What belongs to a primary by one of the rules.
 pub(super) struct Located<'a> {
     pub(super) related: &'a Related,
-    pub(super) ends: [End<'a>; 2],
+    pub(super) ends: [RelatedEnd<'a>; 2],
     pub(super) pairs: Vec<Pair>,
 }
 
@@ -43,7 +43,7 @@ impl Located<'_> {
 }
 
 /// One end of a related object.
-pub(super) struct End<'a> {
+pub(super) struct RelatedEnd<'a> {
     pub(super) side: Side,
     pub(super) server: &'a Rc<Cluster>,
     /// The workspace; empty on the service cluster.
@@ -53,7 +53,7 @@ pub(super) struct End<'a> {
     pub(super) large: &'a Large<'a>,
 }
 
-impl End<'_> {
+impl RelatedEnd<'_> {
     pub(super) fn name(&self, namespace: &str, name: &str) -> ObjectName {
         let namespace = if self.served.resource.namespaced { namespace } else { "" };
         ObjectName::in_workspace(self.workspace, namespace, name)
@@ -128,13 +128,13 @@ impl Pass<'_> {
     }
 
     /// The end of the origin, and the other one.
-    pub(super) async fn ends(&self, related: &Related) -> Result<[End<'_>; 2], Stop> {
+    pub(super) async fn ends(&self, related: &Related) -> Result<[RelatedEnd<'_>; 2], Stop> {
         let end = async |at: Origin| self.end(at, &related.type_on(at)).await;
         Ok([end(related.origin).await?, end(other(related.origin)).await?])
     }
 
     /// The end at this side, for a type.
-    pub(super) async fn end(&self, at: Origin, type_of: &TypeOf) -> Result<End<'_>, Stop> {
+    pub(super) async fn end(&self, at: Origin, type_of: &TypeOf) -> Result<RelatedEnd<'_>, Stop> {
         let (side, server, workspace) = match at {
             Origin::Kcp => (self.primary.shard(), self.shard, self.primary.name.workspace()),
             Origin::Service => (Side::Service, self.service, ""),
@@ -142,7 +142,7 @@ impl Pass<'_> {
         let found = self.known.served((side, server), workspace, type_of).await;
         let found = found.map_err(|error| Stop::of(side, "finding a related type", &type_of.resource, error))?;
         let found = found.ok_or_else(|| unknown(type_of, at))?;
-        Ok(End {
+        Ok(RelatedEnd {
             side,
             server,
             workspace,
@@ -156,7 +156,7 @@ impl Pass<'_> {
         &self,
         related: &Related,
         both: &Both<'_>,
-        ends: &[End<'_>; 2],
+        ends: &[RelatedEnd<'_>; 2],
     ) -> Result<Vec<(ObjectName, ObjectName)>, Stop> {
         let wrong = |words: String| self.wrong(related, both, words);
         let [origin, there] = ends;
@@ -202,7 +202,7 @@ impl Pass<'_> {
         related: &Related,
         locator: &Locator,
         both: &Both<'_>,
-        origin: &End<'_>,
+        origin: &RelatedEnd<'_>,
         (resource, namespace): (&ResourceType, &str),
     ) -> Result<Vec<Names>, Stop> {
         let wrong = |words: String| self.wrong(related, both, words);
@@ -229,7 +229,7 @@ impl Pass<'_> {
     /// The objects with these labels at one end.
     pub(super) async fn list_related(
         &self,
-        at: &End<'_>,
+        at: &RelatedEnd<'_>,
         resource: &ResourceType,
         namespace: &str,
         selector: &Selector,
@@ -259,7 +259,7 @@ impl Pass<'_> {
 }
 
 /// What a primary has of a pair.
-pub(super) fn used([origin, there]: &[End<'_>; 2], (from, to): &Pair) -> [Use; 2] {
+pub(super) fn used([origin, there]: &[RelatedEnd<'_>; 2], (from, to): &Pair) -> [Use; 2] {
     [origin.used(from), there.used(to)]
 }
 

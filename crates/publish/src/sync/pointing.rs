@@ -8,7 +8,7 @@ use kube_lite::ObjectName;
 use serde_json::{Map, Value, json};
 
 use super::Pass;
-use super::locating::End;
+use super::locating::RelatedEnd;
 use crate::keys::RELATED_PREFIX;
 use crate::kinds::{Origin, Related};
 use crate::trouble::Stop;
@@ -34,7 +34,7 @@ impl Pointers {
     pub(super) fn are<'n>(
         &mut self,
         related: &Related,
-        there: &End<'_>,
+        there: &RelatedEnd<'_>,
         names: impl IntoIterator<Item = &'n ObjectName>,
         are_all: bool,
     ) {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use kube_lite::ObjectName;
 use serde_json::Value;
 
-use super::locating::{End, Pair};
+use super::locating::{Pair, RelatedEnd};
 use super::{Pass, name_of};
 use crate::kinds::{Origin, Related};
 use crate::labels::Selector;
@@ -15,7 +15,7 @@ use crate::trouble::Stop;
 
 impl Pass<'_> {
     /// What has come to the service cluster with the object, as far as the agent may look for that.
-    pub(super) async fn labelled(&self) -> Result<Vec<([End<'_>; 2], Vec<Pair>)>, Stop> {
+    pub(super) async fn labelled(&self) -> Result<Vec<([RelatedEnd<'_>; 2], Vec<Pair>)>, Stop> {
         let (mut all, mut types) = (Vec::new(), BTreeSet::new());
         let of_kcp = |related: &&Related| related.origin == Origin::Kcp;
         for related in self.route.resource.related.iter().filter(of_kcp) {
@@ -47,7 +47,7 @@ impl Pass<'_> {
     }
 
     /// What has come from which object of this workspace.
-    fn pair_of(&self, origin: &End<'_>, found: &Value) -> Option<Pair> {
+    fn pair_of(&self, origin: &RelatedEnd<'_>, found: &Value) -> Option<Pair> {
         let (cluster, agent) = (&self.key.cluster, &self.job.agent);
         let is_from_here = lifecycle::belongs_to_another(found, cluster, agent, false).is_none();
         let (namespace, name) = lifecycle::origin_of(found).filter(|_| is_from_here)?;

@@ -11,7 +11,7 @@ use kube_lite::ObjectName;
 use serde_json::Value;
 
 use super::letting_go::state_of;
-use super::locating::{CORRECT, End, Located, Pair, used};
+use super::locating::{CORRECT, Located, Pair, RelatedEnd, used};
 use super::pointing::{Pointers, has_pointers};
 use super::records::{ACCEPTED, PLACED, STATUS_LOST, STATUS_SYNCED, SYNCED, What};
 use super::{Pass, covered, version_of};
@@ -96,7 +96,7 @@ impl Pass<'_> {
     async fn bring_related(
         &self,
         related: &Related,
-        ends: &[End<'_>; 2],
+        ends: &[RelatedEnd<'_>; 2],
         pair @ (from, to): &Pair,
     ) -> Result<bool, Stop> {
         let [origin, there] = ends;
@@ -158,7 +158,7 @@ impl Pass<'_> {
     }
 
     /// What an object would be at the other end.
-    fn planned(&self, source: &Value, there: &End<'_>, to: &ObjectName, from: &ObjectName) -> Value {
+    fn planned(&self, source: &Value, there: &RelatedEnd<'_>, to: &ObjectName, from: &ObjectName) -> Value {
         let resource = &there.served.resource;
         let name = CopyName {
             namespace: to.namespace().to_owned(),
@@ -175,7 +175,7 @@ impl Pass<'_> {
         )
     }
 
-    async fn create_related(&self, source: &Value, ends: &[End<'_>; 2], pair: &Pair) -> Result<Value, Stop> {
+    async fn create_related(&self, source: &Value, ends: &[RelatedEnd<'_>; 2], pair: &Pair) -> Result<Value, Stop> {
         let ([_, there], (from, to)) = (ends, pair);
         let mut planned = self.planned(source, there, to, from);
         let server = (there.side, &**there.server);
@@ -198,7 +198,7 @@ impl Pass<'_> {
         &self,
         source: &Value,
         found: &Value,
-        ends: &[End<'_>; 2],
+        ends: &[RelatedEnd<'_>; 2],
         pair: &Pair,
     ) -> Result<Value, Stop> {
         let ([origin, there], (from, to)) = (ends, pair);
@@ -228,7 +228,7 @@ impl Pass<'_> {
         &self,
         source: &Value,
         found: &Value,
-        ends @ [_, there]: &[End<'_>; 2],
+        ends @ [_, there]: &[RelatedEnd<'_>; 2],
         pair @ (_, to): &Pair,
     ) -> Result<(), Stop> {
         let Some(status) = copy::status(found, source) else {
@@ -261,7 +261,13 @@ impl Pass<'_> {
     }
 
     /// Something has happened to a pair: that is said at the end in the workspace.
-    fn record_of_pair(&self, [origin, there]: &[End<'_>; 2], (from, to): &Pair, objects: [&Value; 2], what: What) {
+    fn record_of_pair(
+        &self,
+        [origin, there]: &[RelatedEnd<'_>; 2],
+        (from, to): &Pair,
+        objects: [&Value; 2],
+        what: What,
+    ) {
         if origin.side == Side::Service {
             there.record(self, to, objects[1], what);
         } else {
@@ -270,7 +276,7 @@ impl Pass<'_> {
     }
 }
 
-impl End<'_> {
+impl RelatedEnd<'_> {
     fn record(&self, pass: &Pass<'_>, name: &ObjectName, object: &Value, what: What) {
         pass.record_on(&self.served.resource, name, object, what);
     }
@@ -295,7 +301,7 @@ fn several(located: &[Located<'_>]) -> BTreeSet<Use> {
 
 impl Pass<'_> {
     /// How an object comes to this end, from an object of this name.
-    fn terms_of<'n>(&'n self, there: &End<'_>, from: &'n ObjectName) -> Terms<'n> {
+    fn terms_of<'n>(&'n self, there: &RelatedEnd<'_>, from: &'n ObjectName) -> Terms<'n> {
         Terms {
             marks: match there.side {
                 Side::Service => Marks::Related {
