@@ -60,6 +60,8 @@ impl Model {
         let direction = state.plan.direction;
         let side = direction.copy();
         let Some((origin_at, copy_at)) = state.both(name) else {
+            // The names have changed meanwhile, and may change back.
+            state.inventory.failed(name, LeftOpen::Unsure);
             return queue::Done::Finished;
         };
         let (origin, object) = (origin_at.for_people(), copy_at.for_people());

@@ -431,6 +431,35 @@ fn what_a_former_conversion_has_named_does_not_count_as_failing_any_more() {
     assert_eq!(bench.model.report.failing(), 0);
 }
 
+// Seed 952532 of the simulation: it counted as being worked on for ever, and its copy was left over.
+#[test]
+fn what_ends_while_its_name_is_no_copys_is_worked_on_again_when_it_is() {
+    let mut bench = Bench::new();
+    bench.run();
+    let spec = |conversions: &Value| {
+        let object = json!({"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "*"});
+        config(
+            "all",
+            &json!({"downSyncedResources": [object], "conversions": conversions}),
+        )
+    };
+    let renamed = json!([{"upstream": {"kind": "ConfigMap", "name": "a"},
+        "downstream": {"kind": "ConfigMap", "name": "x"}}]);
+    bench.list_configs(ConfigKind::SyncerConfig, &[]);
+    bench.list_configs(ConfigKind::EdgeSyncConfig, &[spec(&json!([]))]);
+    bench.list_all(1);
+    let origins = bench.origins();
+    bench.says(origins, &config_map("a", 10));
+    assert_eq!(bench.working(), ["a"]);
+    bench.list_configs(ConfigKind::EdgeSyncConfig, &[spec(&renamed)]);
+    bench.succeed_with("a", Change::Created);
+    bench.list_configs(ConfigKind::EdgeSyncConfig, &[spec(&json!([]))]);
+    bench.list_all(20);
+    let origins = bench.origins();
+    bench.says(origins, &config_map("a", 21));
+    assert_eq!(bench.working(), ["a"]);
+}
+
 fn filtered(rules: &str) -> Bench {
     let mut filter = Filter::default();
     filter.add_file("rules", rules).expect("they are rules");
