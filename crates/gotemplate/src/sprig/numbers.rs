@@ -138,7 +138,9 @@ fn count(start: i64, bound: i64, step: i64) -> usize {
 fn range(args: &Args<'_>, start: i64, bound: i64, step: i64) -> Result<Vec<i64>, String> {
     let count = count(start, bound, step);
     args.heap.elements(count)?;
-    Ok((0..).take(count).map(|index: i64| start + index * step).collect())
+    // The steps may be too far apart for their sum, which lies between the ends.
+    let number = |index: i64| start.wrapping_add(index.wrapping_mul(step));
+    Ok((0..).take(count).map(number).collect())
 }
 
 fn numbers(args: &Args<'_>, start: i64, bound: i64, step: i64) -> Answer {

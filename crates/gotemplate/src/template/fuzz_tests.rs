@@ -299,3 +299,11 @@ fn lists_deeper_than_the_stack_are_dropped() {
     let text = "{{ $l := list 1 }}{{ $d := dict }}{{ range 12000 }}{{ $d = dict \"a\" $d }}{{ $l = list $l $d }}{{ $_ := set $d \"b\" $l }}{{ end }}x";
     assert_eq!(rendered(text).as_deref(), Ok(&b"x"[..]));
 }
+
+// A debug build panicked.
+#[test]
+fn steps_that_are_further_apart_than_numbers_go_are_counted() {
+    let text = "{{ untilStep -9223372036854775808 9223372036854775807 9223372036854775807 }}";
+    let expected = "[-9223372036854775808 -1 9223372036854775806]";
+    assert_eq!(rendered(text).unwrap(), expected.as_bytes());
+}
