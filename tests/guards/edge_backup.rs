@@ -9,10 +9,10 @@ use crate::support::objects::config_map;
 use crate::support::story::SOON;
 use crate::support::{Pair, PairOptions, Syncer, lines};
 
-in_both_modes!(what_an_edge_has_lost_is_put_right_though_its_versions_do_not_show_it);
+in_both_modes!(what_an_edge_has_lost_is_corrected_though_its_versions_do_not_show_it);
 
 // Neither a watch nor a version says anything then: a delete that was lost went unnoticed until a restart.
-async fn what_an_edge_has_lost_is_put_right_though_its_versions_do_not_show_it(flags: Mode) {
+async fn what_an_edge_has_lost_is_corrected_though_its_versions_do_not_show_it(flags: Mode) {
     let mut pair = Pair::start(PairOptions::default()).await;
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
     let proxy = FaultProxy::start().await;

@@ -176,7 +176,7 @@ fn other_answers_have_theirs() {
             429,
             "TooManyRequests",
             "storage is (re)initializing: request to convert CR from an invalid group/version: t.io/v1",
-            "webhook that converts",
+            "if its CRD is just being changed",
         ),
         (
             504,

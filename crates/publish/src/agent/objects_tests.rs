@@ -45,7 +45,7 @@ fn a_copy_that_is_as_it_was_left_makes_nothing_due() {
     assert_eq!(objects.turn(&web).unwrap().copy, None);
 }
 
-// A change that reached the copy and not its state, and that was taken back since.
+// A change that reached the copy and not its state, and that was reverted since.
 #[test]
 fn a_pass_that_has_failed_leaves_nothing_to_be_trusted() {
     let mut objects = Objects::default();
@@ -54,7 +54,7 @@ fn a_pass_that_has_failed_leaves_nothing_to_be_trusted() {
     objects.turn(&web);
     objects.is_settled(&web, 5, 1, copy(10));
     objects.copy_is_there(1, &web.name, copy(10), 0);
-    objects.is_there(&web, seen(1));
+    objects.is_there(&web, Seen { version: 2, ..seen(0) });
     assert_eq!(objects.turn(&web).unwrap().state, Some(5));
     objects.has_failed(&web);
     assert_eq!(objects.turn(&web).unwrap().state, None);
