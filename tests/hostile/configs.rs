@@ -8,7 +8,7 @@ use crate::support::objects::{MERGE_PATCH, Objects, config_map, edge_sync_config
 use crate::support::stage::{
     CONFIG_API, Stage, all_of, config_maps, largest, later_configs_are_followed, select, stage, stock,
 };
-use crate::support::story::{SOON, arrives, drop_crds, reselect, stays_absent};
+use crate::support::story::{SOON, arrives, becomes, drop_crds, reselect, stays_absent};
 
 in_both_modes!(
     a_version_that_nobody_serves_stops_no_other_config,
@@ -201,6 +201,21 @@ async fn what_nobody_serves_is_reported_with_what_may_be_meant_and_once_more_whe
     let what = format!("* group={nobody}");
     let reported = line("edge", &what, "upsync[0].resources[0]", "");
     syncer.wait_for_log(&reported, SOON).await;
+    // Whoever reads the hub alone finds all four there.
+    becomes(
+        &hub,
+        [CONFIG_API, "syncerconfigs", "", "the-one"],
+        "names them",
+        |config| {
+            let problems = config["status"]["edges"][0]["problems"].as_array();
+            let of_upsync = problems.into_iter().flatten().find(|problem| {
+                problem["field"] == "spec.upsync[0].resources[0]"
+                    && problem["message"] == format!("the edge does not serve the group \"{nobody}\"")
+            });
+            of_upsync.is_some() && problems.is_some_and(|problems| problems.len() == 4)
+        },
+    )
+    .await;
     let mut right = all_of(&shop, &[("apps", "deployments"), ("", "configmaps")]);
     right["upsync"] = json!(null);
     reselect(&hub, &right).await;

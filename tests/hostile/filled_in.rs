@@ -1,5 +1,5 @@
 //! What servers and controllers fill in in a copy, where the hub wants something else (issue 41): all rows of the table in
-//! `sync/take_over.rs` that can be changed at all.
+//! `sync/kinds/filled_in.rs` that can be changed at all.
 
 use http::Method;
 use serde_json::{Value, json};

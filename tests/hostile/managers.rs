@@ -179,7 +179,10 @@ async fn what_the_hub_drops_goes_from_what_others_had_installed(flags: Mode) {
     }
     let mut settings = config_map(&shop, "settings", json!({"keep": "1", "drop": "2"}));
     settings["metadata"]["labels"] = json!({"app": "a", "old": "x"});
-    let app = deployment(&shop, "app", &json!({"replicas": 3}));
+    settings["metadata"]["annotations"] = json!({"note": "x"});
+    let volume = |name: &str| json!({"name": name, "emptyDir": {}});
+    let mut app = deployment(&shop, "app", &json!({"replicas": 3}));
+    app["spec"]["template"]["spec"]["volumes"] = json!([volume("keep"), volume("drop")]);
     let scaled = deployment(&shop, "scaled", &json!({"replicas": 3}));
     for object in [&settings, &app, &scaled] {
         hub.create(object).await;
@@ -208,7 +211,8 @@ async fn what_the_hub_drops_goes_from_what_others_had_installed(flags: Mode) {
         &hub,
         &shop,
         "settings",
-        &json!({"data": {"drop": null, "keep": "3"}, "metadata": {"labels": {"old": null}}}),
+        &json!({"data": {"drop": null, "keep": "3"},
+            "metadata": {"labels": {"old": null}, "annotations": {"note": null}}}),
     )
     .await;
     let copy = becomes(
@@ -220,12 +224,16 @@ async fn what_the_hub_drops_goes_from_what_others_had_installed(flags: Mode) {
     .await;
     assert_eq!(copy["data"], json!({"keep": "3"}));
     assert_eq!(copy["metadata"]["labels"]["old"], Value::Null);
+    assert_eq!(copy["metadata"]["annotations"]["note"], Value::Null);
     // The same while the syncer is away.
     drop(syncer);
     let env = json!([{"name": "KEEP", "value": "3"}]);
     for name in ["app", "scaled"] {
         let mut fewer = deployment(&shop, name, &json!({}));
         fewer["spec"]["template"]["spec"]["containers"][0]["env"] = env.clone();
+        if name == "app" {
+            fewer["spec"]["template"]["spec"]["volumes"] = json!([volume("keep")]);
+        }
         hub.delete("apps/v1", "deployments", &shop, name).await;
         hub.apply_as("people", &fewer).await;
     }
@@ -237,6 +245,10 @@ async fn what_the_hub_drops_goes_from_what_others_had_installed(flags: Mode) {
         })
         .await;
         assert_eq!(copy["spec"]["replicas"], replicas, "{name}");
+        let volumes = copy["spec"]["template"]["spec"]["volumes"]
+            .as_array()
+            .map_or(0, Vec::len);
+        assert_eq!(volumes, usize::from(name == "app"), "{name}");
     }
 }
 

@@ -130,13 +130,15 @@ async fn each_misspelt_word_is_named_in_the_log_in_a_metric_and_by_check_until_i
         reselect(&hub, &spec).await;
         syncer.wait_for_log(&log, SOON).await;
         counts(problem, 1).await;
-        // What the log says of a type is on the config too.
-        if let Some((_, hint)) = found.split_once(" selects; ") {
+        // It is on the config too.
+        let of_type = found.split_once(" selects; ").map(|(_, hint)| hint);
+        let of_field = found
+            .strip_prefix("configs: SyncerConfig//the-one ")
+            .and_then(|found| found.split_once(": "));
+        if let Some(hint) = of_type.or(of_field.map(|(_, why)| why)) {
             let is_said = |config: &Value| {
-                config["status"]["conditions"]
-                    .to_string()
-                    .replace('\\', "")
-                    .contains(hint)
+                let said = config["status"]["conditions"].to_string().replace('\\', "");
+                said.contains(hint) && of_field.is_none_or(|(field, _)| said.contains(field))
             };
             becomes(&hub, [CONFIG_API, "syncerconfigs", "", "the-one"], hint, is_said).await;
         }

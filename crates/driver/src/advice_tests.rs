@@ -167,6 +167,12 @@ fn other_answers_have_theirs() {
         ),
         (429, "TooManyRequests", "", "busy"),
         (
+            500,
+            "InternalError",
+            "request to convert CR to an invalid group/version: t.io/v0",
+            "if its CRD is just being changed",
+        ),
+        (
             429,
             "TooManyRequests",
             "storage is (re)initializing: failed to list t.io/v2: conversion webhook for t.io/v1 failed: refused",
