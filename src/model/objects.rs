@@ -12,7 +12,7 @@ use super::handler::Handler;
 use super::inventory::Held;
 use super::{Key, Model, Task, TypeId};
 use crate::plan::{Direction, Selection};
-use crate::report::{LeftOut, Subject};
+use crate::report::LeftOut;
 use crate::side::Side;
 use crate::sync::meta::{Meta, Object};
 use crate::sync::object::{Desired, Status, has_ephemeral_containers};
@@ -68,11 +68,9 @@ impl Model {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
-        if let Some((origin_at, copy_at)) = state.both(name) {
-            // It was deleted by a controller that waits for its Pods, which was logged.
-            for (side, at) in [(Side::Hub, origin_at), (Side::Edge, copy_at)] {
-                self.report.works(&Subject::object(side, at.for_people()));
-            }
+        // It was deleted by a controller that waits for its Pods, which was logged.
+        for subject in state.subjects(name).into_iter().flatten() {
+            self.report.works(&subject);
         }
         let Some(state) = self.types.get_mut(&type_id) else {
             return;

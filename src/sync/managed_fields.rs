@@ -321,9 +321,9 @@ impl Owner<'_> {
             let mut fields = FieldSet::parse(text)?;
             leave_out_restarts(&mut fields).then(|| Cow::Owned(fields.render()))
         };
-        // A restart is rare: most need not be parsed.
-        let restarts = RESTART_KEYS.iter().any(|key| text.contains(key));
-        Some(restarts.then(without).flatten().unwrap_or(Cow::Borrowed(text)))
+        // A restart is rare: most need not be parsed. With a backslash, a key may be written in many ways.
+        let may_restart = text.contains('\\') || RESTART_KEYS.iter().any(|key| text.contains(key));
+        Some(may_restart.then(without).flatten().unwrap_or(Cow::Borrowed(text)))
     }
 }
 

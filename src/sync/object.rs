@@ -355,7 +355,7 @@ impl Desired {
 
     /// True if a create does not set everything.
     pub fn has_addition(&self, resource: &ResourceType) -> bool {
-        pull_secrets::has_any(resource) && self.fields.contains("imagePullSecrets")
+        pull_secrets::has_any(resource) && !pull_secrets::split(&self.fields).1.is_empty()
     }
 
     /// What is still to be changed in a whole copy that was applied, as a patch: lists that name a key twice, and pull secrets

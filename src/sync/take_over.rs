@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use super::field_set::{FieldSet, Path};
 use super::kinds::filled_in::{AtCopy, filled_in};
 use super::managed_fields::{
-    Entries, GO_SYNCER, NO_CONTENTS, Owner, PATCHED, RevertFrom, field_set, leave_out_restarts, may_be_shared,
+    Entries, NO_CONTENTS, Owner, PATCHED, RevertFrom, field_set, leave_out_restarts, may_be_shared,
 };
 use crate::api::FIELD_MANAGER;
 
@@ -40,23 +40,22 @@ pub(super) enum Whose<'a> {
 /// The patch that makes fields of a copy of this type ours, to be followed by an apply. `None` if there are none to take, at
 /// any version: one version is taken at a time.
 pub(super) fn take_over(object: &[u8], resource: &ResourceType, whose: Whose) -> Result<Option<String>, Error> {
-    if let Whose::Reverted(revert_from) = whose
-        && !names_any(object, revert_from)
-    {
-        return Ok(None);
-    }
-    let entries = Entries::of(object)?;
+    take_from(&Entries::of(object)?, resource, whose)
+}
+
+fn take_from(entries: &Entries<'_>, resource: &ResourceType, whose: Whose) -> Result<Option<String>, Error> {
     let includes = |owner: &Owner| owner.subresource.is_empty() && whose.includes(owner);
-    let ours = entries.iter().find(|(_, owner)| owner.is_our_apply());
-    // Before the first apply, one of the others becomes our entry.
-    let Some(base) = ours.or_else(|| entries.iter().find(|(_, owner)| includes(owner))) else {
+    let Some(first) = entries.iter().find(|(_, owner)| includes(owner)) else {
         return Ok(None);
     };
+    let ours = entries.iter().find(|(_, owner)| owner.is_our_apply());
+    // Before the first apply, one of the others becomes our entry.
+    let base = ours.unwrap_or(first);
     let mut versions = vec![&*base.1.api_version];
     versions.extend(entries.iter().map(|(_, owner)| &*owner.api_version));
     for version in versions {
         let of_version = |owner: &Owner| includes(owner) && owner.api_version == version;
-        let (mut kept, taken) = take(&entries, resource, whose, of_version)?;
+        let (mut kept, taken) = take(entries, resource, whose, of_version)?;
         if taken.is_empty() {
             continue;
         }
@@ -87,17 +86,12 @@ pub(super) fn take_left(
     revert_from: RevertFrom<'_>,
     lists: &[Path],
 ) -> Result<Option<String>, Error> {
-    let reverted = take_over(object, resource, Whose::Reverted(revert_from))?;
-    if reverted.is_some() || !is_named_twice(object) {
+    let entries = Entries::of(object)?;
+    let reverted = take_from(&entries, resource, Whose::Reverted(revert_from))?;
+    if reverted.is_some() {
         return Ok(reverted);
     }
-    take_over(object, resource, Whose::Made(lists))
-}
-
-/// True if we may have written an object otherwise than by an apply too.
-fn is_named_twice(object: &[u8]) -> bool {
-    let manager = format!("\"manager\":\"{FIELD_MANAGER}\"");
-    String::from_utf8_lossy(object).matches(&manager).nth(1).is_some()
+    take_from(&entries, resource, Whose::Made(lists))
 }
 
 /// What is left of the entries of others, and what is taken from those for which `includes`.
@@ -241,16 +235,6 @@ impl Whose<'_> {
         }
         Ok((taken, rest))
     }
-}
-
-/// A cheap check before the parse: most copies have none of these managers.
-fn names_any(object: &[u8], revert_from: RevertFrom) -> bool {
-    let Some(revert_from) = revert_from else { return false };
-    let patterns = revert_from.iter().map(|pattern| pattern.trim_end_matches('*'));
-    let object = String::from_utf8_lossy(object);
-    patterns
-        .chain(GO_SYNCER)
-        .any(|name| object.contains(&format!("\"manager\":\"{name}")))
 }
 
 #[cfg(test)]

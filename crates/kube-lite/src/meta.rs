@@ -95,17 +95,7 @@ impl<M: DeserializeOwned + Default> Meta<M> {
             #[serde(borrow)]
             metadata: Meta<RawManagers<'a>>,
         }
-        #[derive(Deserialize)]
-        struct Raw<'a> {
-            #[serde(borrow)]
-            metadata: &'a RawValue,
-        }
-        if object.len() > METADATA_LIMIT {
-            let raw: Raw = serde_json::from_slice(object).map_err(|error| no_object(&error))?;
-            if raw.metadata.get().len() > METADATA_LIMIT {
-                return Err(too_large());
-            }
-        }
+        check_size(object)?;
         let wire: Wire = serde_json::from_slice(object).map_err(|error| no_object(&error))?;
         let managers = wire.metadata.managers.map(|raw| from_text(raw.get())).transpose();
         let managers = managers.map_err(|error| no_object(&error))?;
@@ -124,8 +114,22 @@ impl<M: DeserializeOwned + Default> Meta<M> {
     }
 }
 
-pub(super) fn too_large() -> Error {
-    Error::BadAnswer(format!("an object with more than {METADATA_LIMIT} bytes of metadata"))
+/// Fails for an object whose metadata no API server sends, before they are copied.
+pub(super) fn check_size(object: &[u8]) -> Result<(), Error> {
+    #[derive(Deserialize)]
+    struct Wire<'a> {
+        #[serde(borrow)]
+        metadata: &'a RawValue,
+    }
+    if object.len() <= METADATA_LIMIT {
+        return Ok(());
+    }
+    let wire: Wire = serde_json::from_slice(object).map_err(|error| no_object(&error))?;
+    if wire.metadata.get().len() <= METADATA_LIMIT {
+        return Ok(());
+    }
+    let message = format!("an object with more than {METADATA_LIMIT} bytes of metadata");
+    Err(Error::BadAnswer(message))
 }
 
 impl<M> Meta<M> {
@@ -148,8 +152,13 @@ impl<M> Meta<M> {
     /// Them, with the workspace that they say at a side with one workspace or many.
     #[must_use]
     pub fn at(mut self, workspaces: Workspaces) -> Self {
-        workspaces.of(&self.annotations).clone_into(&mut self.workspace);
+        self.is_at(workspaces);
         self
+    }
+
+    /// They are of a side with one workspace or many.
+    pub(super) fn is_at(&mut self, workspaces: Workspaces) {
+        workspaces.of(&self.annotations).clone_into(&mut self.workspace);
     }
 
     /// Them, if they are those of `name`, which was asked for.

@@ -12,7 +12,7 @@ use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, Ignored
 use serde_json::value::RawValue;
 
 use super::fields::{from_text, no_object};
-use super::meta::{METADATA_LIMIT, Meta, RawManagers, too_large};
+use super::meta::{Meta, RawManagers, check_size};
 use super::{Error, ObjectName, Workspaces};
 
 /// See the module's doc. `M` is what is read of its field managers: nothing, before somebody asks.
@@ -56,18 +56,6 @@ impl<'de> Deserialize<'de> for Parts<'de> {
             }
         }
         deserializer.deserialize_map(Fields)
-    }
-}
-
-/// Fails for an object whose metadata no API server sends, before they are copied.
-fn check_size(object: &[u8]) -> Result<(), Error> {
-    if object.len() <= METADATA_LIMIT {
-        return Ok(());
-    }
-    let top: BTreeMap<String, &RawValue> = serde_json::from_slice(object).map_err(|error| no_object(&error))?;
-    match top.get("metadata") {
-        Some(metadata) if metadata.get().len() > METADATA_LIMIT => Err(too_large()),
-        _ => Ok(()),
     }
 }
 
@@ -127,9 +115,7 @@ impl<M: DeserializeOwned + Default> Object<M> {
 impl<M> Object<M> {
     /// It is of a side with one workspace or many.
     pub fn is_at(&mut self, workspaces: Workspaces) {
-        workspaces
-            .of(&self.meta.annotations)
-            .clone_into(&mut self.meta.workspace);
+        self.meta.is_at(workspaces);
     }
 
     /// All of it, as it is written.
@@ -176,6 +162,7 @@ impl<M> Eq for Object<M> {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::meta::METADATA_LIMIT;
 
     fn take_apart(text: &str) -> Result<Object, Error> {
         Object::take_apart(Bytes::copy_from_slice(text.as_bytes()))
