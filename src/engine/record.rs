@@ -144,9 +144,20 @@ mod tests {
 
     #[tokio::test]
     async fn a_record_of_its_own_and_what_earlier_syncers_have_left() {
-        const OWN: (&str, &str) = ("edge-syncer-types-new", r#"{"hub":"h1","types":"/v1/secrets"}"#);
-        const LEGACY: (&str, &str) = ("edge-syncer-types", r#"{"hub":"h2","types":"/v1/configmaps"}"#);
-        const FORMER: (&str, &str) = ("edge-syncer-types-old", r#"{"hub":"h3","types":"/v1/pods"}"#);
+        const H1: &str = "11111111-0000-4000-8000-000000000000";
+        const OWN: (&str, &str) = (
+            "edge-syncer-types-new",
+            r#"{"hub":"11111111-0000-4000-8000-000000000000","types":"/v1/secrets"}"#,
+        );
+        const H2: &str = "22222222-0000-4000-8000-000000000000";
+        const LEGACY: (&str, &str) = (
+            "edge-syncer-types",
+            r#"{"hub":"22222222-0000-4000-8000-000000000000","types":"/v1/configmaps"}"#,
+        );
+        const FORMER: (&str, &str) = (
+            "edge-syncer-types-old",
+            r#"{"hub":"33333333-0000-4000-8000-000000000000","types":"/v1/pods"}"#,
+        );
         let sync_target = SyncTarget {
             uid: "new".into(),
             former: vec!["old".into()],
@@ -154,11 +165,11 @@ mod tests {
         let names = Names::of(&sync_target, "default");
         for (has, refused, hub, types) in [
             (&[][..], "", "", &[][..]),
-            (&[OWN, LEGACY], "", "h1", &["secrets"]),
-            (&[LEGACY], "", "h2", &["configmaps"]),
-            (&[OWN, FORMER, LEGACY], "", "h1", &["pods", "secrets"]),
+            (&[OWN, LEGACY], "", H1, &["secrets"]),
+            (&[LEGACY], "", H2, &["configmaps"]),
+            (&[OWN, FORMER, LEGACY], "", H1, &["pods", "secrets"]),
             (&[FORMER], "", "", &["pods"]),
-            (&[OWN], FORMER.0, "h1", &["secrets"]),
+            (&[OWN], FORMER.0, H1, &["secrets"]),
             (&[], LEGACY.0, "", &[]),
         ] {
             let edge = Cluster::new(

@@ -1,7 +1,9 @@
 //! A versioned store of objects, as etcd is to an API server: every write has a version, and the past can be read until
 //! it is compacted.
 
+use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use serde_json::{Value, json};
@@ -88,7 +90,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// An empty store whose UIDs begin with `uids`.
+    /// An empty store whose UIDs are made from `uids`.
     pub fn new(uids: &str, version: u64) -> Self {
         Self {
             version,
@@ -106,7 +108,8 @@ impl Store {
     /// Another cluster, with nothing in it but the namespace that it is known by.
     pub fn another(version: u64) -> Self {
         let mut other = Self::new("other", version);
-        let default = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "uid": "other"}});
+        let meta = json!({"name": "default", "uid": other.new_uid()});
+        let default = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": meta});
         other.put(&Key::new("namespaces", "", "default"), default);
         other
     }
@@ -154,7 +157,10 @@ impl Store {
     /// A UID that was never given before.
     pub fn new_uid(&mut self) -> String {
         self.next_uid += 1;
-        format!("{}-{}", self.uids, self.next_uid)
+        let mut hasher = DefaultHasher::new();
+        self.uids.hash(&mut hasher);
+        let of_side = hasher.finish() >> 32;
+        format!("{of_side:08x}-0000-4000-8000-{:012x}", self.next_uid)
     }
 
     /// One object as it is now.

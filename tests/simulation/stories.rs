@@ -271,8 +271,7 @@ fn the_higher_versions_of_another_hub_are_not_held_against_the_right_one() {
         let mut other = own.clone();
         other.skip(100_000);
         for name in ["default", "kube-system"] {
-            let namespace =
-                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": "other"}});
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": "0a000000-0000-4000-8000-000000000001"}});
             other.put(&Key::new("namespaces", "", name), namespace);
         }
         hub.become_another(other, "another hub answers");
@@ -485,8 +484,7 @@ fn what_upsync_wrote_to_another_hub_is_written_to_the_right_one_when_it_is_back(
         let own = hub.store.borrow().clone();
         let mut other = own.clone();
         for name in ["default", "kube-system"] {
-            let namespace =
-                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": "other"}});
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": "0a000000-0000-4000-8000-000000000001"}});
             other.put(&Key::new("namespaces", "", name), namespace);
         }
         hub.become_another(other, "another hub answers");

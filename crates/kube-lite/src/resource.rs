@@ -23,6 +23,19 @@ pub fn is_word(text: &str) -> bool {
     is_path_segment(text) && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
+/// True for a UID as API servers give them: a UUID, as the Kubernetes docs on names say.
+pub fn is_uid(text: &str) -> bool {
+    let hyphens = [8, 13, 18, 23];
+    let fits = |(at, c): (usize, char)| {
+        if hyphens.contains(&at) {
+            c == '-'
+        } else {
+            c.is_ascii_hexdigit()
+        }
+    };
+    text.len() == 36 && text.chars().enumerate().all(fits)
+}
+
 /// A resource type at one version, as discovery gives it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceType {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use bytes::Bytes;
-use kube_lite::{Error, ObjectName, is_word};
+use kube_lite::{Error, ObjectName, is_uid, is_word};
 use serde_json::{Value, json};
 
 use crate::api::DESCRIPTION;
@@ -115,8 +115,8 @@ pub(crate) fn parse_record(name: &ObjectName, body: &[u8]) -> Result<(Kept, Vec<
         hub_definitions: data.lines(HUB_DEFINITIONS, definition).collect(),
         hub: data.uid(HUB),
         edge: data.uid(EDGE),
-        former_hubs: data.lines(FORMER_HUBS, word).collect(),
-        former_edges: data.lines(FORMER_EDGES, word).collect(),
+        former_hubs: data.lines(FORMER_HUBS, uid).collect(),
+        former_edges: data.lines(FORMER_EDGES, uid).collect(),
         hub_versions: data.lines(HUB_VERSIONS, version).collect(),
         let_go: data.lines(LET_GO, word).collect(),
         deselected: data.lines(DESELECTED, word).collect(),
@@ -146,7 +146,7 @@ impl Data<'_> {
 
     /// The UID that a key names; empty if there is none.
     fn uid(&mut self, key: &'static str) -> String {
-        let uids: Vec<String> = self.lines(key, word).collect();
+        let uids: Vec<String> = self.lines(key, uid).collect();
         let is_unbelievable = self.unbelievable.contains(&key);
         match <[String; 1]>::try_from(uids) {
             Ok([uid]) if !is_unbelievable => uid,
@@ -160,17 +160,22 @@ impl Data<'_> {
     }
 }
 
-/// A UID, or a type as `resource.group`.
+/// A UID.
+fn uid(line: &str) -> Option<String> {
+    is_uid(line).then(|| line.to_owned())
+}
+
+/// A type as `resource.group`.
 fn word(line: &str) -> Option<String> {
     is_word(line).then(|| line.to_owned())
 }
 
 /// A type and what defines it.
 fn definition(line: &str) -> Option<(String, DefinedBy)> {
-    let (resource, uid) = line.split_once(' ')?;
-    let known = match uid {
+    let (resource, by) = line.split_once(' ')?;
+    let known = match by {
         NOTHING => DefinedBy::Nothing,
-        uid => DefinedBy::Uid(word(uid)?),
+        by => DefinedBy::Uid(uid(by)?),
     };
     Some((word(resource)?, known))
 }
@@ -319,6 +324,9 @@ pub(super) mod tests {
         }
     }
 
+    const U1: &str = "6f1d2c3b-0000-4000-8000-00000000000a";
+    const U2: &str = "6F1D2C3B-0000-4000-8000-00000000000B";
+
     #[test]
     fn the_object_is_read_as_it_was_written() {
         let word = |word: &str| BTreeSet::from([word.to_owned()]);
@@ -327,14 +335,14 @@ pub(super) mod tests {
             finished: "jobs.batch shop/a u1\n".into(),
             hub_definitions: [
                 ("a.org".to_owned(), DefinedBy::Nothing),
-                ("b.org".to_owned(), DefinedBy::Uid("u".into())),
+                ("b.org".to_owned(), DefinedBy::Uid(U1.into())),
             ]
             .into(),
             types: BTreeSet::from([synced("", "v1", "configmaps")]),
-            hub: "the-hub".into(),
-            edge: "the-edge".into(),
-            former_hubs: word("older"),
-            former_edges: word("old"),
+            hub: U1.into(),
+            edge: U2.into(),
+            former_hubs: word(U2),
+            former_edges: word(U1),
             hub_versions: [("configmaps".to_owned(), 7)].into(),
             let_go: word("c.org"),
             deselected: word("d.org"),
@@ -344,11 +352,11 @@ pub(super) mod tests {
         let read = parse_record(&name, &render_record(&name, &kept)).unwrap();
         assert_eq!(read, (kept, Vec::new()));
         let hub_alone = Kept {
-            hub: "the-hub".into(),
+            hub: U1.into(),
             ..Kept::default()
         };
         let body: Value = serde_json::from_slice(&render_record(&name, &hub_alone)).unwrap();
-        assert_eq!(body["data"], json!({"hub": "the-hub"}), "what is empty is left out");
+        assert_eq!(body["data"], json!({"hub": U1}), "what is empty is left out");
     }
 
     #[test]
@@ -357,15 +365,18 @@ pub(super) mod tests {
         let long = "u".repeat(300);
         let name = ObjectName::new("default", LEGACY_RECORD);
         for (key, text, expected) in [
-            (HUB, "u1", Some("u1")),
-            (HUB, "u1\n", Some("u1")),
+            (HUB, U1, Some(U1)),
+            (HUB, &format!("{U1}\n"), Some(U1)),
+            (HUB, "not-a-uid", None),
+            (HUB, &U1[1..], None),
+            (HUB, &U1.replace('-', "0"), None),
             (HUB, "", None),
             (HUB, " ", None),
             (HUB, "\n", None),
             (HUB, "no UID", None),
             (HUB, "a/b", None),
-            (HUB, "u1\nu2", None),
-            (HUB, "u1\nno UID", None),
+            (HUB, &format!("{U1}\n{U2}"), None),
+            (HUB, &format!("{U1}\nno UID"), None),
             (HUB, &long, None),
             (EDGE, "u\tv", None),
             (EDGE, "\u{0}", None),
@@ -376,7 +387,8 @@ pub(super) mod tests {
             (HUB_VERSIONS, "configmaps 18446744073709551616", None),
             (HUB_VERSIONS, "7", None),
             (HUB_VERSIONS, " 7", None),
-            (HUB_DEFINITIONS, "a.org u", Some("a.org u")),
+            (HUB_DEFINITIONS, &format!("a.org {U1}"), Some(&format!("a.org {U1}"))),
+            (HUB_DEFINITIONS, "a.org u", None),
             (HUB_DEFINITIONS, "a.org -", Some("a.org -")),
             (HUB_DEFINITIONS, "a.org u v", None),
             (HUB_DEFINITIONS, "a.org ", None),
@@ -404,17 +416,17 @@ pub(super) mod tests {
             assert_eq!(unbelievable.is_empty(), expected.is_some(), "{key} {text:?}");
         }
         // Something else than a text is none either, and what is beside it counts.
-        let data = json!({HUB: 5, EDGE: "u1", LET_GO: "a.org\nb org\nc.org"});
+        let data = json!({HUB: 5, EDGE: U1, LET_GO: "a.org\nb org\nc.org"});
         let object = json!({"metadata": {"namespace": name.namespace(), "name": &*name.name}, "data": data});
         let (kept, unbelievable) = parse_record(&name, object.to_string().as_bytes()).unwrap();
-        assert_eq!((&*kept.hub, &*kept.edge), ("", "u1"));
+        assert_eq!((&*kept.hub, &*kept.edge), ("", U1));
         assert_eq!(kept.let_go, ["a.org", "c.org"].map(str::to_owned).into());
         assert_eq!(unbelievable, [HUB, LET_GO]);
     }
 
     #[test]
     fn fuzz_record() {
-        const RECORD: &str = r#"{"metadata":{"namespace":"default","name":"edge-syncer-types"},"data":{"hub":"u1","former-hubs":"u0\n","types":"/v1/configmaps\napps/v1/deployments of a.org/b/C\n","hub-versions":"configmaps 7\n","hub-definitions":"a.b uid\nc -\n","confirmed":"c.org\n","holds":"downsync TooMany 7fd8379e 30 41\nupsync OlderVersions 7fd8379e secrets 452 297\n","finished":"jobs.batch shop/a u1 {}\n"}}"#;
+        const RECORD: &str = r#"{"metadata":{"namespace":"default","name":"edge-syncer-types"},"data":{"hub":"6f1d2c3b-0000-4000-8000-00000000000a","former-hubs":"6f1d2c3b-0000-4000-8000-00000000000b\n","types":"/v1/configmaps\napps/v1/deployments of a.org/b/C\n","hub-versions":"configmaps 7\n","hub-definitions":"a.b uid\nc -\n","confirmed":"c.org\n","holds":"downsync TooMany 7fd8379e 30 41\nupsync OlderVersions 7fd8379e secrets 452 297\n","finished":"jobs.batch shop/a u1 {}\n"}}"#;
         let name = ObjectName::new("default", LEGACY_RECORD);
         kube_lite::fuzz::fuzz("record", &[RECORD.as_bytes()], |text, _| {
             if let Ok((kept, _)) = parse_record(&name, text) {

@@ -14,7 +14,7 @@ fn what_defines_a_type_is_asked_once_and_again_only_while_the_hub_fails_to_say()
     for (error, expected) in [(None, 1..2), (Some(forbidden()), 2..3), (Some(broken()), 8..16)] {
         let mut bench = Bench::new();
         bench.world.serve(&widgets());
-        bench.world.definition = Some(defined_by("crd"));
+        bench.world.definition = Some(defined_by(CRD));
         bench
             .world
             .fails
@@ -25,7 +25,7 @@ fn what_defines_a_type_is_asked_once_and_again_only_while_the_hub_fails_to_say()
         // Once it may be read, it is.
         bench.world.fails.clear();
         bench.pass(660 * SECOND);
-        assert_eq!(known(&bench), Some(&uid("crd")), "{error:?}");
+        assert_eq!(known(&bench), Some(&uid(CRD)), "{error:?}");
     }
 }
 
@@ -34,14 +34,14 @@ fn what_defines_a_type_is_asked_once_and_again_only_while_the_hub_fails_to_say()
 fn selected_again(copies: &[&str]) -> Bench {
     let mut bench = Bench::new();
     bench.world.serve(&widgets());
-    bench.world.definition = Some(defined_by("crd"));
+    bench.world.definition = Some(defined_by(CRD));
     let mut bench = bench.selecting(&["widgets.example.org"]);
     bench.list_rest(100);
     bench.config_says(&config("all", &json!({})));
     bench.list_widgets(&[], 2001);
     bench.pass(SECOND);
     assert!(!bench.world.kept.types.iter().any(|known| known.resource == "widgets"));
-    bench.world.definition = Some(defined_by("next"));
+    bench.world.definition = Some(defined_by(NEXT));
     bench.select(&["widgets.example.org"]);
     bench.list_widgets(copies, 2001);
     bench.pass(SECOND);
@@ -52,15 +52,15 @@ fn selected_again(copies: &[&str]) -> Bench {
 #[test]
 fn copies_that_are_found_when_a_type_is_selected_again_are_from_its_former_definition() {
     let bench = selected_again(&["a"]);
-    assert_eq!(known(&bench), Some(&uid("crd")));
-    assert_eq!(bench.world.kept.hub_definitions["widgets.example.org"], uid("crd"));
+    assert_eq!(known(&bench), Some(&uid(CRD)));
+    assert_eq!(bench.world.kept.hub_definitions["widgets.example.org"], uid(CRD));
     assert_eq!(bench.count(WHAT), 1);
 }
 
 #[test]
 fn a_type_that_is_selected_again_and_has_no_copies_is_what_the_hub_defines_now() {
     let bench = selected_again(&[]);
-    assert_eq!(known(&bench), Some(&uid("next")));
+    assert_eq!(known(&bench), Some(&uid(NEXT)));
     assert_eq!(bench.count(WHAT), 2);
 }
 
@@ -68,17 +68,17 @@ fn a_type_that_is_selected_again_and_has_no_copies_is_what_the_hub_defines_now()
 fn what_defines_the_types_of_another_hub_is_asked_for_once_people_have_confirmed_it() {
     let mut bench = Bench::new();
     bench.world.serve(&widgets());
-    bench.world.definition = Some(defined_by("crd"));
+    bench.world.definition = Some(defined_by(CRD));
     let mut bench = bench.selecting(&["widgets.example.org"]);
     let origins = bench.origins_of(Side::Hub, "widgets").expect("they are read");
     bench.says(origins, &object(&widgets(), "shop", "a", 10));
     bench.succeed(Change::Created);
     bench.there_are_no_statuses();
-    assert_eq!(known(&bench), Some(&uid("crd")));
-    bench.world.definition = Some(defined_by("another"));
+    assert_eq!(known(&bench), Some(&uid(CRD)));
+    bench.world.definition = Some(defined_by(ANOTHER));
     bench.another_hub();
     bench.pass(3 * SECOND);
     bench.confirm(&bench.token());
     bench.pass(3 * SECOND);
-    assert_eq!(known(&bench), Some(&uid("another")));
+    assert_eq!(known(&bench), Some(&uid(ANOTHER)));
 }

@@ -42,7 +42,7 @@ fn is_unproved(bench: &Bench) -> bool {
 fn selecting(selects: &[&str]) -> Bench {
     let mut bench = Bench::new();
     bench.world.serve(&widgets());
-    bench.world.definition = Some(defined_by("crd"));
+    bench.world.definition = Some(defined_by(CRD));
     bench.world.left = 2;
     let mut bench = bench.selecting(selects);
     if let Some(origins) = bench.origins_of(Side::Hub, "widgets") {
@@ -85,7 +85,7 @@ fn gone() -> Withdrawal {
 fn what_defines_configs_is_known_while_there_are_some_that_select_what_a_crd_may_define() {
     assert_eq!(known_of_configs(&selecting(&["configmaps"])), None);
     let bench = selecting(&[WIDGETS]);
-    assert_eq!(known_of_configs(&bench), Some(&uid("crd")));
+    assert_eq!(known_of_configs(&bench), Some(&uid(CRD)));
     let others = "edgesyncconfigs.edge.kubestellar.io";
     assert_eq!(bench.model.definitions.known(others), None, "there are none");
 }
@@ -94,9 +94,9 @@ fn what_defines_configs_is_known_while_there_are_some_that_select_what_a_crd_may
 fn a_type_is_deselected_if_the_type_of_the_configs_is_what_it_was() {
     for (row, withdrawal) in [
         ("it is", None),
-        ("it is being deleted", Some(Withdrawal::Going(Some("crd".into())))),
+        ("it is being deleted", Some(Withdrawal::Going(Some(CRD.into())))),
         ("it is gone", Some(gone())),
-        ("it is defined again", Some(Withdrawal::Redefined("next".into()))),
+        ("it is defined again", Some(Withdrawal::Redefined(NEXT.into()))),
     ] {
         let is_proved = withdrawal.is_none();
         let mut bench = without_configs(withdrawal);
@@ -140,13 +140,13 @@ fn a_hub_that_cannot_say_what_defines_the_configs_is_asked_again() {
 #[test]
 fn an_unproved_deselection_is_forgotten_when_a_config_selects_the_type_again() {
     for (selects, is_forgotten) in [(WIDGETS, true), ("configmaps", false)] {
-        let mut bench = without_configs(Some(Withdrawal::Redefined("next".into())));
-        bench.world.definition = Some(defined_by("next"));
+        let mut bench = without_configs(Some(Withdrawal::Redefined(NEXT.into())));
+        bench.world.definition = Some(defined_by(NEXT));
         bench.config_says(&shop(&[selects]));
         bench.pass(SECOND);
         assert_eq!(is_unproved(&bench), !is_forgotten, "{selects}");
         assert_eq!(bench.world.kept.unproved.contains(WIDGETS), !is_forgotten, "{selects}");
-        assert_eq!(known_of_configs(&bench), Some(&uid("next")), "{selects}");
+        assert_eq!(known_of_configs(&bench), Some(&uid(NEXT)), "{selects}");
     }
 }
 
@@ -173,13 +173,13 @@ fn people_may_confirm_a_deselection_that_is_not_proved() {
 
 #[test]
 fn configs_that_went_while_nobody_looked_are_asked_about_after_the_start() {
-    for (withdrawal, expected) in [(None, false), (Some(Withdrawal::Redefined("next".into())), true)] {
+    for (withdrawal, expected) in [(None, false), (Some(Withdrawal::Redefined(NEXT.into())), true)] {
         let mut bench = Bench::new();
         bench.world.serve(&widgets());
         bench.world.withdrawal = withdrawal;
         bench.world.keep(&json!({
             "types": "example.org/v1/widgets\n",
-            "hub-definitions": format!("{CONFIGS} crd\n{WIDGETS} crd\n"),
+            "hub-definitions": format!("{CONFIGS} {CRD}\n{WIDGETS} {CRD}\n"),
         }));
         bench.run();
         bench.configure(&[]);
@@ -194,11 +194,11 @@ fn configs_that_go_with_their_type_once_more_deselect_nothing_while_the_hub_lack
     let mut bench = without_configs(Some(gone()));
     lose_widgets(&mut bench);
     bench.world.withdrawal = None;
-    bench.world.definition = Some(defined_by("next"));
+    bench.world.definition = Some(defined_by(NEXT));
     bench.config_says(&shop(&[WIDGETS]));
     bench.pass(SECOND);
     assert!(!is_unproved(&bench));
-    assert_eq!(known_of_configs(&bench), Some(&uid("next")));
+    assert_eq!(known_of_configs(&bench), Some(&uid(NEXT)));
     bench.world.withdrawal = Some(Withdrawal::Redefined("third".into()));
     drop_config(&mut bench);
     bench.pass(2 * GRACE);
@@ -218,7 +218,7 @@ fn after_a_run(record: &Value) -> Bench {
 }
 
 fn recorded() -> Value {
-    json!({"types": "example.org/v1/widgets\n", "hub-definitions": format!("{CONFIGS} crd\n{WIDGETS} crd\n")})
+    json!({"types": "example.org/v1/widgets\n", "hub-definitions": format!("{CONFIGS} {CRD}\n{WIDGETS} {CRD}\n")})
 }
 
 #[test]
@@ -243,7 +243,10 @@ fn a_kind_of_configs_that_is_defined_and_not_served_proves_nothing() {
 
 #[test]
 fn without_a_record_of_what_defined_the_configs_nobody_is_known_to_have_deselected_a_type() {
-    for (definitions, expected) in [(format!("{CONFIGS} crd\n"), true), (format!("{WIDGETS} crd\n"), false)] {
+    for (definitions, expected) in [
+        (format!("{CONFIGS} {CRD}\n"), true),
+        (format!("{WIDGETS} {CRD}\n"), false),
+    ] {
         let mut bench = after_a_run(&json!({"types": "example.org/v1/widgets\n", "hub-definitions": definitions}));
         bench.configure(&[]);
         bench.pass(SECOND);
@@ -287,7 +290,7 @@ fn a_type_that_people_have_deselected_is_known_as_that_after_a_restart() {
     let mut record = recorded();
     record["deselected"] = json!(WIDGETS);
     // Without the other configs, it might have been selected again with them.
-    for withdrawal in [None, Some(Withdrawal::Redefined("next".into()))] {
+    for withdrawal in [None, Some(Withdrawal::Redefined(NEXT.into()))] {
         let is_in_place = withdrawal.is_none();
         let mut bench = after_a_run(&record);
         bench.world.withdrawal = withdrawal;
@@ -305,7 +308,7 @@ fn a_type_that_people_have_deselected_is_known_as_that_after_a_restart() {
 fn a_record_that_is_read_late_does_not_take_back_what_this_run_has_found_out() {
     let mut bench = Bench::new();
     bench.world.serve(&widgets());
-    bench.world.definition = Some(defined_by("crd"));
+    bench.world.definition = Some(defined_by(CRD));
     bench.world.fails.insert("read the record".into(), forbidden());
     let mut bench = bench.selecting(&[WIDGETS]);
     bench.pass(SECOND);
@@ -322,7 +325,7 @@ fn a_record_that_is_read_late_does_not_take_back_what_this_run_has_found_out() {
 }
 
 fn people_deselect_under_the_next_definition(mut bench: Bench) {
-    assert_eq!(known_of_configs(&bench), Some(&uid("next")));
+    assert_eq!(known_of_configs(&bench), Some(&uid(NEXT)));
     bench.world.withdrawal = None;
     drop_config(&mut bench);
     bench.pass(SECOND);
@@ -332,7 +335,7 @@ fn people_deselect_under_the_next_definition(mut bench: Bench) {
 #[test]
 fn a_config_that_is_another_object_has_the_hub_asked_what_defines_it() {
     let mut bench = selecting(&[WIDGETS]);
-    bench.world.withdrawal = Some(Withdrawal::Redefined("next".into()));
+    bench.world.withdrawal = Some(Withdrawal::Redefined(NEXT.into()));
     let mut another = shop(&[WIDGETS]);
     another["metadata"]["uid"] = json!("another");
     bench.config_says(&another);
@@ -361,7 +364,7 @@ fn what_is_proved_stays_so_when_the_type_of_the_configs_goes_while_it_is_watched
 #[test]
 fn what_is_proved_is_not_any_more_after_a_gap_with_another_definition_of_the_configs() {
     let mut bench = proved();
-    bench.world.withdrawal = Some(Withdrawal::Redefined("next".into()));
+    bench.world.withdrawal = Some(Withdrawal::Redefined(NEXT.into()));
     bench.configure(&[]);
     bench.pass(60 * SECOND);
     assert!(!is_proved(&bench) && is_unproved(&bench));
@@ -372,7 +375,7 @@ fn a_definition_of_the_configs_that_is_new_after_a_restart_is_known_before_peopl
     let mut bench = Bench::new();
     bench.world.serve(&widgets());
     bench.world.keep(&recorded());
-    bench.world.withdrawal = Some(Withdrawal::Redefined("next".into()));
+    bench.world.withdrawal = Some(Withdrawal::Redefined(NEXT.into()));
     bench.run();
     bench.configure(&[shop(&[WIDGETS])]);
     bench.list_all(1);
@@ -413,7 +416,7 @@ fn the_hub_is_not_asked_again_and_again_about_configs_whose_deletion_does_not_en
     let spec = json!({"downSyncedResources": []});
     bench.list_configs(ConfigKind::EdgeSyncConfig, &[config("other", &spec)]);
     bench.pass(SECOND);
-    bench.world.withdrawal = Some(Withdrawal::Going(Some("crd".into())));
+    bench.world.withdrawal = Some(Withdrawal::Going(Some(CRD.into())));
     bench.list_configs(ConfigKind::EdgeSyncConfig, &[]);
     let before = bench.count(VERIFY);
     bench.pass(600 * SECOND);

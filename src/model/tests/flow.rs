@@ -71,7 +71,7 @@ fn many_deletes_at_once_are_held_until_their_time_is_over() {
 fn another_cluster_in_the_place_of_the_hub_deletes_nothing() {
     let mut bench = Bench::listed();
     bench.bring_down(&["a", "b", "c", "d"]);
-    bench.uids.insert(Side::Hub, "another");
+    bench.uids.insert(Side::Hub, ANOTHER);
     bench.contact(Side::Hub).moves += 1;
     bench.tell(Event::Due);
     assert!(bench.log.contains(&"ask the hub who it is".to_owned()));

@@ -26,7 +26,7 @@ impl Bench {
     }
 
     pub(super) fn another_hub(&mut self) {
-        self.uids.insert(Side::Hub, "another");
+        self.uids.insert(Side::Hub, ANOTHER);
         self.contact(Side::Hub).moves += 1;
         self.tell(Event::Due);
     }

@@ -19,7 +19,7 @@ impl Bench {
     fn finds_one_of_another_hub(&mut self) {
         let copies = self.copies();
         let mut other = copy_of("z", 3);
-        other["metadata"]["annotations"][SOURCE] = "older/1".into();
+        other["metadata"]["annotations"][SOURCE] = format!("{OLDER}/1").into();
         self.list(copies, &[other], 5);
         self.end_with("z", Why::NotSelected);
     }
@@ -29,14 +29,14 @@ impl Bench {
 fn a_copy_from_another_hub_than_all_others_is_preserved_and_holds_nothing_else() {
     let mut bench = Bench::listed();
     bench.bring_down(&["a", "b", "c"]);
-    assert_eq!(bench.world.kept.hub, "the-hub");
+    assert_eq!(bench.world.kept.hub, THE_HUB);
     let origins = bench.origins();
     bench.says_gone(origins, &config_map("a", 50));
-    bench.end_with("a", HeldFor::Unverified(Unverified::MadeFrom("another".into())));
+    bench.end_with("a", HeldFor::Unverified(Unverified::MadeFrom(ANOTHER.into())));
     assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), None);
     bench.says_gone(origins, &config_map("b", 51));
     assert_eq!(bench.working(), ["b"]);
-    assert_eq!(bench.job("b").identity.expected(), Some("the-hub"));
+    assert_eq!(bench.job("b").identity.expected(), Some(THE_HUB));
 }
 
 // The copies of a mailbox whose edge was replaced while the syncer was away, or those of a hub without the record.
@@ -49,7 +49,7 @@ fn that_many_copies_are_from_another_cluster_is_found_before_their_number_holds_
         bench.select(&["configmaps", "widgets.example.org"]);
         let copies = ["a", "b", "c", "d"].map(|name| {
             let mut copy = copy_of(name, 3);
-            copy["metadata"]["annotations"][SOURCE] = "older/1".into();
+            copy["metadata"]["annotations"][SOURCE] = format!("{OLDER}/1").into();
             copy
         });
         let source = bench.copies();
@@ -67,7 +67,7 @@ fn that_many_copies_are_from_another_cluster_is_found_before_their_number_holds_
             bench.list(widgets, &[], 6);
             bench.list_rest(6);
         }
-        let made_from_another = HeldFor::Unverified(Unverified::MadeFrom("older".into()));
+        let made_from_another = HeldFor::Unverified(Unverified::MadeFrom(OLDER.into()));
         assert!(!bench.work.is_empty());
         while let Some(name) = bench.working().first().map(|&name| name.to_owned()) {
             bench.end_with(&name, made_from_another.clone());
@@ -85,7 +85,7 @@ fn a_worker_that_finds_an_older_hub_holds_all_deletes() {
             HeldFor::Unverified(Unverified::Older { from: 9, to: 5 }),
             OLDER_VERSIONS,
         ),
-        (HeldFor::Unverified(Unverified::MadeFrom("older".into())), OTHER_CLUSTER),
+        (HeldFor::Unverified(Unverified::MadeFrom(OLDER.into())), OTHER_CLUSTER),
     ];
     for (change, reason) in changes {
         let mut bench = contested();
@@ -106,7 +106,7 @@ fn what_people_have_confirmed_holds_no_worker_that_had_begun_before() {
     let redefined = HeldFor::Withdrawn(Withdrawal::Redefined("d2".into()));
     let unverified = [
         HeldFor::Unverified(Unverified::Older { from: 9, to: 5 }),
-        HeldFor::Unverified(Unverified::MadeFrom("older".into())),
+        HeldFor::Unverified(Unverified::MadeFrom(OLDER.into())),
         redefined,
     ];
     for held in unverified {
@@ -135,7 +135,7 @@ fn what_a_worker_was_reported_by_another_cluster_is_judged_again_when_the_right_
     let origins = bench.origins();
     bench.says_gone(origins, &config_map("a", 50));
     bench.log.clear();
-    bench.end_with("a", HeldFor::OtherCluster("another".into()));
+    bench.end_with("a", HeldFor::OtherCluster(ANOTHER.into()));
     assert!(bench.log.contains(&WHO.to_owned()), "{:?}", bench.log);
     assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), None);
     assert_eq!(bench.working(), ["a"]);
@@ -153,7 +153,7 @@ fn what_another_cluster_lacks_is_deleted_once_people_have_confirmed_that_it_is_t
     assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), Some(2));
     bench.confirm(&bench.token());
     assert_eq!(bench.working(), ["a", "b"]);
-    assert_eq!(bench.job("a").identity.expected(), Some("another"));
+    assert_eq!(bench.job("a").identity.expected(), Some(ANOTHER));
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn the_right_hub_is_searched_for_with_each_heartbeat_and_begins_again_when_it_is
     bench.log.clear();
     bench.pass(Duration::from_secs(200));
     assert!(bench.count(WHO) >= 2, "{:?}", bench.log);
-    bench.uids.insert(Side::Hub, "the-hub");
+    bench.uids.insert(Side::Hub, THE_HUB);
     bench.log.clear();
     bench.pass(Duration::from_secs(70));
     assert_eq!(bench.turns, 1);
@@ -193,7 +193,7 @@ fn a_cluster_that_people_have_confirmed_is_not_taken_for_the_right_one_that_is_b
 #[test]
 fn a_record_from_before_does_not_take_back_what_people_have_confirmed() {
     let mut bench = Bench::new();
-    bench.world.keep(&json!({"types": "/v1/configmaps\n", "hub": "older"}));
+    bench.world.keep(&json!({"types": "/v1/configmaps\n", "hub": OLDER}));
     bench.world.fails.insert(READ.into(), forbidden());
     let mut bench = bench.selecting(&["configmaps"]);
     bench.list_rest(100);
@@ -201,13 +201,13 @@ fn a_record_from_before_does_not_take_back_what_people_have_confirmed() {
     bench.bring_down(&["a", "b", "c"]);
     let origins = bench.origins();
     bench.says_gone(origins, &config_map("a", 50));
-    bench.end_with("a", HeldFor::Unverified(Unverified::MadeFrom("older".into())));
+    bench.end_with("a", HeldFor::Unverified(Unverified::MadeFrom(OLDER.into())));
     bench.confirm(&bench.token());
-    assert_eq!(bench.job("a").identity.expected(), Some("the-hub"));
+    assert_eq!(bench.job("a").identity.expected(), Some(THE_HUB));
     bench.world.fails.clear();
     bench.pass(3 * GRACE);
     assert!(bench.count(READ) >= 2, "{:?}", bench.log);
-    assert_eq!(bench.model.sides.identity(Side::Hub).expected(), Some("the-hub"));
+    assert_eq!(bench.model.sides.identity(Side::Hub).expected(), Some(THE_HUB));
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn workers_that_find_at_once_that_copies_are_from_another_cluster_hold_them_all(
     bench.says_gone(origins, &config_map("a", 50));
     bench.says_gone(origins, &config_map("b", 51));
     for name in ["a", "b"] {
-        bench.end_with(name, HeldFor::Unverified(Unverified::MadeFrom("older".into())));
+        bench.end_with(name, HeldFor::Unverified(Unverified::MadeFrom(OLDER.into())));
     }
     assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), Some(2));
     bench.pass(2 * GRACE);
@@ -233,15 +233,15 @@ fn copies_of_the_cluster_that_answers_again_are_judged_again() {
     bench.bring_down(&["a", "b", "c", "d", "e", "f"]);
     let origins = bench.origins();
     bench.says_gone(origins, &config_map("a", 50));
-    bench.uids.insert(Side::Hub, "older");
+    bench.uids.insert(Side::Hub, OLDER);
     bench.contact(Side::Hub).moves += 1;
     bench.tell(Event::Due);
     assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), Some(1));
-    bench.end_with("a", HeldFor::Unverified(Unverified::MadeFrom("older".into())));
+    bench.end_with("a", HeldFor::Unverified(Unverified::MadeFrom(OLDER.into())));
     bench.pass(70 * SECOND);
     assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), None);
     assert_eq!(bench.working(), ["a"]);
-    assert_eq!(bench.job("a").identity.expected(), Some("older"));
+    assert_eq!(bench.job("a").identity.expected(), Some(OLDER));
 }
 
 #[test]
@@ -256,11 +256,11 @@ fn what_people_have_confirmed_of_another_cluster_is_carried_out_after_a_restart(
     bench.confirm(&token);
     assert_eq!(bench.working(), names);
     bench.pass(SECOND);
-    assert_eq!(bench.world.kept.hub, "another");
+    assert_eq!(bench.world.kept.hub, ANOTHER);
     // It stops before they are deleted.
     let mut next = Bench::new();
     next.world.kept = bench.world.kept;
-    next.uids.insert(Side::Hub, "another");
+    next.uids.insert(Side::Hub, ANOTHER);
     next.run();
     let mut confirming = shop(&["configmaps"]);
     confirming["metadata"]["annotations"] = json!({crate::api::CONFIRM_DELETES: token});
@@ -271,7 +271,7 @@ fn what_people_have_confirmed_of_another_cluster_is_carried_out_after_a_restart(
     assert_eq!(next.working(), names);
     for name in names {
         assert!(next.job(name).may_delete);
-        next.end_with(name, HeldFor::Unverified(Unverified::MadeFrom("the-hub".into())));
+        next.end_with(name, HeldFor::Unverified(Unverified::MadeFrom(THE_HUB.into())));
         assert!(
             next.working().contains(&name),
             "{name} is no stray: {:?}",

@@ -112,7 +112,7 @@ impl Bench {
             now,
             contacts,
             world: World::default(),
-            uids: [(Side::Hub, "the-hub"), (Side::Edge, "the-edge")].into(),
+            uids: [(Side::Hub, THE_HUB), (Side::Edge, THE_EDGE)].into(),
             work: Vec::new(),
             statuses: Vec::new(),
             namespaces: Vec::new(),

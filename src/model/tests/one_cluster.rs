@@ -25,7 +25,7 @@ impl Bench {
 
 #[test]
 fn two_sides_that_become_one_cluster_fail_and_are_not_synced_until_they_are_two_and_then_it_begins_again() {
-    for (side, own, other) in [(Side::Hub, "the-hub", "the-edge"), (Side::Edge, "the-edge", "the-hub")] {
+    for (side, own, other) in [(Side::Hub, THE_HUB, THE_EDGE), (Side::Edge, THE_EDGE, THE_HUB)] {
         let mut bench = Bench::listed();
         bench.bring_down(&["a"]);
         assert_eq!(bench.failing(), "edge_syncer_failing 0");

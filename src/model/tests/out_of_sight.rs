@@ -54,7 +54,7 @@ fn a_hold_of_a_type_outlasts_that_the_edge_does_not_serve_it() {
         bench.hide_widgets(Side::Edge);
         bench.pass(120 * SECOND);
         assert!(bench.is_held(TYPE_WITHDRAWN), "{withdrawal:?}");
-        assert_eq!(bench.defined(), Some(uid("crd")), "{withdrawal:?}");
+        assert_eq!(bench.defined(), Some(uid(CRD)), "{withdrawal:?}");
         bench.show_widgets(Side::Edge, &["b"]);
         bench.pass(62 * SECOND);
         assert!(bench.work.is_empty(), "{withdrawal:?}: {:?}", bench.working());
@@ -74,7 +74,7 @@ fn the_time_of_a_hold_of_a_type_passes_while_the_edge_does_not_serve_it() {
     let mut bench = withdrawn(redefined());
     bench.hide_widgets(Side::Edge);
     bench.pass(GRACE);
-    assert_eq!(bench.defined(), Some(uid("next")));
+    assert_eq!(bench.defined(), Some(uid(NEXT)));
     bench.show_widgets(Side::Edge, &["b"]);
     assert_eq!(bench.working(), ["a"]);
 }
@@ -91,7 +91,7 @@ fn a_type_that_is_defined_again_is_not_back_before_its_origins_can_be_listed() {
     let origins = origins(&bench);
     bench.breaks(origins, forbidden());
     bench.pass(60 * SECOND);
-    assert_eq!(bench.defined(), Some(uid("crd")));
+    assert_eq!(bench.defined(), Some(uid(CRD)));
     assert!(bench.is_held(TYPE_WITHDRAWN));
 }
 
@@ -125,7 +125,7 @@ fn a_hold_of_a_type_ends_once_the_edge_has_not_even_its_crd() {
         bench.list_crds(Side::Edge, &[]);
         bench.pass(3 * SECOND);
         assert!(!bench.is_held(TYPE_WITHDRAWN), "{withdrawal:?}");
-        assert_eq!(bench.defined(), Some(uid("crd")), "{withdrawal:?}");
+        assert_eq!(bench.defined(), Some(uid(CRD)), "{withdrawal:?}");
     }
 }
 
@@ -231,5 +231,5 @@ fn what_is_found_to_be_deleted_before_its_definition_was_known_is_known_after_a_
     bench.says_gone(origins, &widget("a", 20));
     bench.end_with("a", HeldFor::Withdrawn(going()));
     bench.pass(SECOND);
-    assert_eq!(bench.world.kept.hub_definitions.get(WIDGETS), Some(&uid("crd")));
+    assert_eq!(bench.world.kept.hub_definitions.get(WIDGETS), Some(&uid(CRD)));
 }

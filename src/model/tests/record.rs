@@ -35,14 +35,14 @@ fn read_all(bench: &mut Bench, copies: &[&str]) {
 
 #[test]
 fn copies_of_an_earlier_run_whose_origins_are_gone_are_deleted() {
-    let bench = after(&json!({"types": TYPES, "hub": "the-hub"}), &["a", "b"]);
+    let bench = after(&json!({"types": TYPES, "hub": THE_HUB}), &["a", "b"]);
     assert_eq!(bench.working(), ["b"]);
     assert!(bench.job("b").may_delete);
 }
 
 #[test]
 fn copies_of_an_earlier_run_are_held_if_another_hub_answers() {
-    let mut bench = after(&json!({"types": TYPES, "hub": "older"}), &["a", "b"]);
+    let mut bench = after(&json!({"types": TYPES, "hub": OLDER}), &["a", "b"]);
     bench.pass(2 * GRACE);
     assert!(bench.work.is_empty(), "{:?}", bench.working());
     assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), Some(1));
@@ -51,7 +51,7 @@ fn copies_of_an_earlier_run_are_held_if_another_hub_answers() {
 #[test]
 fn copies_of_an_earlier_run_are_held_if_the_hub_is_older_than_it_was_then() {
     let mut bench = after(
-        &json!({"types": TYPES, "hub": "the-hub", "hub-versions": "configmaps 900\n"}),
+        &json!({"types": TYPES, "hub": THE_HUB, "hub-versions": "configmaps 900\n"}),
         &["a", "b"],
     );
     bench.pass(2 * GRACE);
@@ -61,7 +61,7 @@ fn copies_of_an_earlier_run_are_held_if_the_hub_is_older_than_it_was_then() {
 
 #[test]
 fn a_hold_of_an_earlier_run_goes_on_with_its_token() {
-    let record = json!({"types": TYPES, "hub": "the-hub", "holds": "downsync TooMany cafe0001 3 4\n"});
+    let record = json!({"types": TYPES, "hub": THE_HUB, "holds": "downsync TooMany cafe0001 3 4\n"});
     let mut bench = after(&record, &["a", "b"]);
     bench.pass(GRACE / 2);
     assert!(bench.work.is_empty(), "one is not too many by itself");
@@ -124,7 +124,7 @@ fn a_token_that_stands_on_a_config_at_the_start_lets_go_what_an_earlier_run_has_
         let mut bench = Bench::new();
         bench
             .world
-            .keep(&json!({"types": TYPES, "hub": "the-hub", "holds": "downsync TooMany cafe0001 3 4\n"}));
+            .keep(&json!({"types": TYPES, "hub": THE_HUB, "holds": "downsync TooMany cafe0001 3 4\n"}));
         if is_record_late {
             bench.world.fails.insert(READ.into(), unreachable());
         }
@@ -148,7 +148,7 @@ fn a_token_confirms_no_more_after_a_restart_than_its_hold_has_named() {
     let mut bench = Bench::new();
     bench
         .world
-        .keep(&json!({"types": TYPES, "hub": "the-hub", "holds": "downsync TooMany cafe0001 2 4\n"}));
+        .keep(&json!({"types": TYPES, "hub": THE_HUB, "holds": "downsync TooMany cafe0001 2 4\n"}));
     bench.run();
     let mut confirming = shop(&["configmaps"]);
     confirming["metadata"]["annotations"] = json!({crate::api::CONFIRM_DELETES: "cafe0001"});
@@ -247,7 +247,7 @@ fn the_record_is_written_for_news_and_now_and_then_and_not_for_every_object() {
 
 #[test]
 fn a_type_that_nothing_selects_leaves_the_record_with_its_last_copy() {
-    let mut bench = after(&json!({"types": TYPES, "hub": "the-hub"}), &["a"]);
+    let mut bench = after(&json!({"types": TYPES, "hub": THE_HUB}), &["a"]);
     bench.config_says(&config("all", &json!({})));
     let copies = bench.copies();
     bench.list(copies, &[copy_of("a", 2000)], 3000);
@@ -264,7 +264,7 @@ fn a_type_that_nothing_selects_leaves_the_record_with_its_last_copy() {
 #[test]
 fn a_type_that_nothing_selects_is_read_until_its_side_is_where_it_was() {
     for is_restored in [false, true] {
-        let mut bench = after(&json!({"types": TYPES, "hub": "the-hub"}), &["a"]);
+        let mut bench = after(&json!({"types": TYPES, "hub": THE_HUB}), &["a"]);
         bench.config_says(&config("all", &json!({})));
         let copies = bench.copies();
         bench.list_after(copies, &[], 1500, 2001);
@@ -292,9 +292,7 @@ fn a_type_that_nothing_selects_is_read_until_its_side_is_where_it_was() {
 #[test]
 fn copies_of_a_type_that_was_deselected_between_two_runs_are_found_by_the_record() {
     let mut bench = Bench::new();
-    bench
-        .world
-        .keep(&json!({"types": "/v1/configmaps\n", "hub": "the-hub"}));
+    bench.world.keep(&json!({"types": "/v1/configmaps\n", "hub": THE_HUB}));
     bench.run();
     bench.configure(&[]);
     let copies = bench.copies();
@@ -311,11 +309,11 @@ fn the_record_learns_which_hub_the_copies_are_from() {
     assert_eq!(bench.world.kept.hub, "", "nothing but its answer says so");
     bench.bring_down(&["a"]);
     bench.pass(SECOND);
-    assert_eq!(bench.world.kept.hub, "the-hub");
-    let mut bench = after(&json!({"types": TYPES, "hub": "older"}), &["a"]);
+    assert_eq!(bench.world.kept.hub, THE_HUB);
+    let mut bench = after(&json!({"types": TYPES, "hub": OLDER}), &["a"]);
     bench.pass(3 * 7200 * SECOND);
     assert_eq!(
-        bench.world.kept.hub, "older",
+        bench.world.kept.hub, OLDER,
         "another one that answers is not remembered"
     );
 }

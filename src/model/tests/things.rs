@@ -58,8 +58,8 @@ pub(super) fn copy(direction: Direction, at: &Address, origin: &str, version: u6
         Direction::Up => UPSYNCED,
     };
     let cluster = match direction {
-        Direction::Down => "the-hub",
-        Direction::Up => "the-edge",
+        Direction::Down => THE_HUB,
+        Direction::Up => THE_EDGE,
     };
     let mut copy = object(resource, name.namespace(), &name.name, version);
     copy["metadata"]["uid"] = json!(format!("copy-of-{origin}"));
@@ -212,6 +212,16 @@ pub(super) fn not_found(kind: &str, name: &str) -> Error {
     let body = json!({"kind": "Status", "code": 404, "reason": "NotFound", "details": {"kind": kind, "name": name}});
     Error::from_answer(404, None, body.to_string().as_bytes())
 }
+
+/// UIDs of clusters.
+pub(super) const THE_HUB: &str = "00000000-0000-4000-8000-000000000001";
+pub(super) const THE_EDGE: &str = "00000000-0000-4000-8000-000000000002";
+pub(super) const ANOTHER: &str = "00000000-0000-4000-8000-000000000003";
+pub(super) const OLDER: &str = "00000000-0000-4000-8000-000000000004";
+
+/// UIDs of definitions.
+pub(super) const CRD: &str = "00000000-0000-4000-8000-000000000005";
+pub(super) const NEXT: &str = "00000000-0000-4000-8000-000000000006";
 
 /// What defines a type at the hub, and stays.
 pub(super) fn defined_by(uid: &str) -> TypeDefinition {

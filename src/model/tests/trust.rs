@@ -85,7 +85,7 @@ fn configs_that_were_listed_before_the_record_was_read_are_listed_again_if_they_
         let versions = format!("syncerconfigs.edge.kubestellar.io {recorded}\n");
         bench
             .world
-            .keep(&json!({"types": "", "hub": "the-hub", "hub-versions": versions}));
+            .keep(&json!({"types": "", "hub": THE_HUB, "hub-versions": versions}));
         bench.world.fails.insert(READ_RECORD.into(), unreachable());
         bench.run();
         if listed {
@@ -148,7 +148,7 @@ fn a_read_before_the_first_list_that_shows_an_origin_from_before_it_has_to_be_co
 fn made_at(copies: &[(&str, u64)]) -> Vec<Value> {
     let made = |&(name, version): &(&str, u64)| {
         let mut copy = copy_of(name, 5);
-        copy["metadata"]["annotations"][SOURCE] = format!("the-hub/{version}").into();
+        copy["metadata"]["annotations"][SOURCE] = format!("{THE_HUB}/{version}").into();
         copy
     };
     copies.iter().map(made).collect()

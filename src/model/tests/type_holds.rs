@@ -9,11 +9,11 @@ const LEFT: &str = "search for what is left";
 pub(super) const WIDGETS: &str = "widgets.example.org";
 
 pub(super) fn going() -> Withdrawal {
-    Withdrawal::Going(Some("crd".into()))
+    Withdrawal::Going(Some(CRD.into()))
 }
 
 pub(super) fn redefined() -> Withdrawal {
-    Withdrawal::Redefined("next".into())
+    Withdrawal::Redefined(NEXT.into())
 }
 
 pub(super) fn widget(name: &str, version: u64) -> Value {
@@ -28,7 +28,7 @@ pub(super) fn origins(bench: &Bench) -> SourceId {
 pub(super) fn bench() -> Bench {
     let mut bench = Bench::new();
     bench.world.serve(&widgets());
-    bench.world.definition = Some(defined_by("crd"));
+    bench.world.definition = Some(defined_by(CRD));
     bench.world.left = 2;
     let mut bench = bench.selecting(&["configmaps", WIDGETS]);
     let widgets = origins(&bench);
@@ -150,14 +150,14 @@ fn a_type_that_is_defined_again_is_held_until_all_its_objects_are_back() {
     let known = |bench: &Bench| bench.model.definitions.known(WIDGETS).cloned();
     bring_back(&mut bench);
     assert_eq!(holds(&mut bench, TYPE_WITHDRAWN), 0);
-    assert_eq!(known(&bench), Some(uid("next")));
+    assert_eq!(known(&bench), Some(uid(NEXT)));
     // Before a list is complete, not all that is gone is known.
     let mut bench = withdrawn(redefined());
     let widgets = origins(&bench);
     bench.source_says(widgets, SourceEvent::Begin(Covers::Everything));
     bring_back(&mut bench);
     assert_eq!(holds(&mut bench, TYPE_WITHDRAWN), 1);
-    assert_eq!(known(&bench), Some(uid("crd")));
+    assert_eq!(known(&bench), Some(uid(CRD)));
     // Nor before the origin of a copy that has turned up has been asked for.
     let mut bench = withdrawn(redefined());
     let copies = bench.copies_of(Side::Edge, "widgets").expect("they are read");

@@ -311,7 +311,7 @@ fn deletes_at_the_hub_are_held_by_another_edge_and_those_at_the_edge_go_on() {
     let mut bench = Bench::new().with_spec(&spec);
     bench.bring_down(&["down"]);
     bench.bring_up("up");
-    bench.uids.insert(Side::Edge, "another");
+    bench.uids.insert(Side::Edge, ANOTHER);
     bench.contact(Side::Edge).moves += 1;
     bench.tell(Event::Due);
     let (down, up) = (bench.origins(), bench.edge_origins());

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::api::TYPE_WITHDRAWN;
-use crate::sync::definition::{DefinedBy, Withdrawal};
+use crate::sync::definition::Withdrawal;
 
 const VERIFY: &str = "ask whether a type is withdrawn";
 const LEFT: &str = "search for what is left";
@@ -11,7 +11,7 @@ const LEFT: &str = "search for what is left";
 fn bench() -> Bench {
     let mut bench = Bench::new();
     bench.world.serve(&widgets());
-    bench.world.definition = Some(defined_by("crd"));
+    bench.world.definition = Some(defined_by(CRD));
     let mut bench = bench.selecting(&["widgets.example.org"]);
     let origins = origins(&bench);
     for name in ["a", "b"] {
@@ -27,7 +27,7 @@ fn origins(bench: &Bench) -> SourceId {
 }
 
 fn going() -> Withdrawal {
-    Withdrawal::Going(Some("crd".into()))
+    Withdrawal::Going(Some(CRD.into()))
 }
 
 /// The hub has begun to delete the type, and with it the widget `a`.
@@ -60,7 +60,7 @@ fn copies_of_a_type_that_is_being_deleted_stay_and_the_hub_is_asked_each_minute(
 #[test]
 fn copies_of_a_type_that_is_defined_again_stay_for_the_time_of_a_hold() {
     let mut bench = withdrawing();
-    bench.world.withdrawal = Some(Withdrawal::Redefined("next".into()));
+    bench.world.withdrawal = Some(Withdrawal::Redefined(NEXT.into()));
     bench.pass(61 * SECOND);
     bench.pass(GRACE.saturating_sub(2 * SECOND));
     assert!(bench.work.is_empty(), "{:?}", bench.working());
@@ -72,7 +72,7 @@ fn copies_of_a_type_that_is_defined_again_stay_for_the_time_of_a_hold() {
 fn the_time_of_a_hold_of_a_type_begins_again_when_the_hub_has_been_away_and_not_when_the_edge_has() {
     for (away, expected) in [(Side::Edge, &["a"][..]), (Side::Hub, &[])] {
         let mut bench = withdrawing();
-        bench.world.withdrawal = Some(Withdrawal::Redefined("next".into()));
+        bench.world.withdrawal = Some(Withdrawal::Redefined(NEXT.into()));
         bench.pass(61 * SECOND + GRACE / 2);
         let source = match away {
             Side::Edge => bench.copies_of(away, "widgets").expect("they are read"),
@@ -98,7 +98,7 @@ fn a_type_that_is_defined_again_with_another_kind_is_noticed_though_no_source_fa
             ..widgets()
         },
     );
-    bench.world.withdrawal = Some(Withdrawal::Redefined("next".into()));
+    bench.world.withdrawal = Some(Withdrawal::Redefined(NEXT.into()));
     bench.pass(62 * SECOND);
     assert!(bench.origins_of(Side::Hub, "widgets").is_none());
     assert_eq!(bench.model.selecting.problems.len(), 1);
@@ -310,7 +310,7 @@ fn a_deselected_type_that_the_hub_has_no_longer_loses_its_copies_only_when_that_
 // Whoever has read how many a redefined type holds has not confirmed all of one that is gone.
 #[test]
 fn a_type_that_is_gone_after_it_was_defined_again_is_held_with_a_token_of_its_own() {
-    for (withdrawal, same) in [(going(), true), (Withdrawal::Redefined("next".into()), false)] {
+    for (withdrawal, same) in [(going(), true), (Withdrawal::Redefined(NEXT.into()), false)] {
         let mut bench = bench();
         let origins = origins(&bench);
         bench.says_gone(origins, &object(&widgets(), "shop", "a", 20));
@@ -338,7 +338,7 @@ fn redefined_with_a_conversion() -> (Bench, [SourceId; 2]) {
     };
     bench.world.serve(&widgets());
     bench.world.serve(&gadgets);
-    bench.world.definition = Some(defined_by("crd"));
+    bench.world.definition = Some(defined_by(CRD));
     bench.run();
     let address = |kind: &str, name: &str| json!({"group": "example.org", "version": "v1", "kind": kind, "name": name});
     let selected = |name: &str| json!({"group": "example.org", "version": "v1", "kind": "Widget", "namespace": "shop", "name": name});
@@ -366,7 +366,7 @@ fn redefined_with_a_conversion() -> (Bench, [SourceId; 2]) {
             bench.says_gone(source, &object(&widgets(), "shop", name, 20));
         }
     }
-    let redefined = HeldFor::Withdrawn(Withdrawal::Redefined("next".into()));
+    let redefined = HeldFor::Withdrawn(Withdrawal::Redefined(NEXT.into()));
     while let Some(name) = bench.working().first().map(|&name| name.to_owned()) {
         bench.end_with(&name, redefined.clone());
     }
@@ -388,10 +388,7 @@ fn what_a_conversion_makes_another_type_is_held_with_the_type_that_it_is_from() 
     bench.succeed_with("a", Change::Created);
     bench.pass(GRACE / 2);
     assert_eq!(bench.held_for(Direction::Down, TYPE_WITHDRAWN), Some(1));
-    assert_eq!(
-        bench.model.definitions.known("widgets.example.org"),
-        Some(&DefinedBy::Uid("crd".into()))
-    );
+    assert_eq!(bench.model.definitions.known("widgets.example.org"), Some(&uid(CRD)));
     bench.confirm(&bench.token());
     assert_eq!(bench.working(), ["b"]);
 }
@@ -402,7 +399,7 @@ fn what_people_have_confirmed_of_a_type_that_is_gone_is_deleted_after_a_restart_
     bench.world.serve_at(Side::Edge, &widgets());
     bench.world.keep(&json!({
         "types": "example.org/v1/widgets\n",
-        "hub-definitions": format!("syncerconfigs.edge.kubestellar.io crd\n{gone} crd\n"),
+        "hub-definitions": format!("syncerconfigs.edge.kubestellar.io {CRD}\n{gone} {CRD}\n"),
         "confirmed": gone,
         "deselected": gone,
     }));

@@ -456,7 +456,7 @@ fn a_copy_that_was_to_be_replaced_is_tried_again_and_its_type_is_not_held() {
     use crate::sync::definition::Withdrawal;
     for held in [
         HeldFor::AnotherLook,
-        HeldFor::Withdrawn(Withdrawal::Going(Some("crd".into()))),
+        HeldFor::Withdrawn(Withdrawal::Going(Some(CRD.into()))),
     ] {
         let mut bench = Bench::listed();
         let origins = bench.origins();
