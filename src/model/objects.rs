@@ -10,7 +10,7 @@ use kube_lite::{Error, ObjectName};
 
 use super::handler::Handler;
 use super::inventory::Held;
-use super::{Key, Model, Task, TypeId};
+use super::{Key, ListEpoch, Model, Task, TypeId};
 use crate::plan::{Direction, Selection};
 use crate::report::LeftOut;
 use crate::side::Side;
@@ -94,13 +94,7 @@ impl Model {
     }
 
     /// There is an origin for the object `name`.
-    fn origin_of(
-        &mut self,
-        type_id: TypeId,
-        name: &ObjectName,
-        list: super::ListEpoch,
-        object: &Object,
-    ) -> Result<(), Error> {
+    fn origin_of(&mut self, type_id: TypeId, name: &ObjectName, list: ListEpoch, object: &Object) -> Result<(), Error> {
         let meta = &object.meta;
         let Some(state) = self.types.get_mut(&type_id) else {
             return Ok(());
@@ -143,41 +137,55 @@ impl Model {
             }
             return Ok(());
         };
+        self.origin_wants(type_id, name, (list, is_listed), (object, desired));
+        if has_ephemeral_containers(&origin.resource, object)
+            && let Some(state) = self.types.get(&type_id)
+        {
+            let (side, resource) = (state.plan.direction.origin(), origin.resource.qualified());
+            let pod = origin.for_people();
+            self.report
+                .leaves_out(side, resource, &pod, LeftOut::EphemeralContainers);
+        }
+        Ok(())
+    }
+
+    /// The origin wants this copy. `is_listed`: all existing copies are known.
+    fn origin_wants(
+        &mut self,
+        type_id: TypeId,
+        name: &ObjectName,
+        (list, is_listed): (ListEpoch, bool),
+        (object, desired): (&Object, Desired),
+    ) {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
         let uid = origin_hash(&desired.origin);
         let is_same = state.inventory.wanted_by(name, uid) != 0;
-        let wants_what_it_did = state
-            .inventory
-            .get(name)
-            .is_some_and(|link| link.wanted == desired.hash);
+        let link = state.inventory.get(name);
+        let wants_what_it_did = link.is_some_and(|link| link.wanted == desired.hash);
         let needs_worker = state.inventory.at_origin(name, list, desired.hash);
         state.inventory.origin_is(name, uid);
-        state.inventory.origin_seen_at(name, meta.version_number());
-        let direction = state.plan.direction;
+        let version = object.meta.version_number();
+        state.inventory.origin_seen_at(name, version);
         if !is_listed {
             state.inventory.read_first(name);
         }
-        let version = meta.version_number();
+        let direction = state.plan.direction;
         if direction == Direction::Up {
             self.edge_status_seen(type_id, name, version, object, is_same);
         } else {
             state.status_seen(name, Side::Hub, version, || Some(Status::hash_of(object)));
         }
-        if has_ephemeral_containers(&origin.resource, object) {
-            let (side, resource) = (direction.origin(), origin.resource.qualified());
-            let pod = origin.for_people();
-            self.report
-                .leaves_out(side, resource, &pod, LeftOut::EphemeralContainers);
-        }
         self.meet_rival(type_id, name, object.bytes());
-        let at_edge = (direction == Direction::Up).then(|| object.bytes().clone());
         // A new status, say, is no reason to try earlier what has failed.
         let is_no_news = wants_what_it_did && self.queue.has(&Key::new(type_id, Task::Object, name.clone()));
         if needs_worker && !is_no_news {
             self.enqueue(type_id, name.clone(), Some(Rc::new(desired)));
         } else {
+            let at_edge = (direction == Direction::Up).then(|| object.bytes().clone());
             self.return_status(type_id, name, at_edge);
         }
-        Ok(())
     }
 
     /// A list of origins is complete.

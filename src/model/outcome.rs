@@ -58,46 +58,15 @@ impl Model {
             return queue::Done::Finished;
         };
         let direction = state.plan.direction;
-        let side = direction.copy();
         let Some((origin_at, copy_at)) = state.both(name) else {
             // The names have changed meanwhile, and may change back.
             state.inventory.failed(name, LeftOpen::Unsure);
             return queue::Done::Finished;
         };
-        let (origin, object) = (origin_at.for_people(), copy_at.for_people());
-        match &outcome.ending {
-            // Both sides have answered what was asked of them.
-            Ending::Held(held) => {
-                self.both_work(direction, origin, object.clone(), &[]);
-                return match held {
-                    HeldFor::WouldCascade(first) => self.hold_cascade(key, &object, first),
-                    held => self.delete_held(key, outcome, held),
-                };
-            }
-            Ending::Skipped(Why::Conflict(owner)) => {
-                state.inventory.failed(name, LeftOpen::Unsure);
-                self.report.conflict(side, &object, owner.as_deref(), false);
-                self.event_of_failure(key, side, object);
-                return queue::Done::Retry(None);
-            }
-            Ending::Skipped(Why::Kept) => {
-                state.inventory.failed(name, LeftOpen::Unsure);
-                self.report.conflict(side, &object, None, true);
-                self.event_of_failure(key, side, object);
-                return queue::Done::Retry(None);
-            }
-            Ending::Skipped(Why::NameTaken(others)) => {
-                state.inventory.failed(name, LeftOpen::Unsure);
-                self.report
-                    .name_is_taken(direction.origin(), &origin, Some(&object), others);
-                return queue::Done::Later(NAME_TAKEN_WAIT);
-            }
-            // It was no copy, but what its side keeps for itself. That its origin gets none is still to be logged.
-            Ending::Changed(Change::Released) if state.inventory.is_wanted(name) => {
-                state.inventory.is_still_there(name, outcome.copy);
-                self.report_synced(side, &object, &outcome.ending, false);
-                return queue::Done::Again;
-            }
+        if let Some(done) = self.leaves_open(key, outcome, (&origin_at, &copy_at)) {
+            return done;
+        }
+        match outcome.ending {
             Ending::Changed(Change::Deleted | Change::Released) | Ending::Would(Change::Deleted | Change::Released) => {
                 self.copy_was_deleted(key, direction);
             }
@@ -110,10 +79,11 @@ impl Model {
         if self.may_soon_end(key, outcome) {
             return queue::Done::Retry(None);
         }
+        let (origin, object) = (origin_at.for_people(), copy_at.for_people());
         if self.says_too_little(key, outcome) {
             if !outcome.waits_for.is_empty() {
                 self.both_work(direction, origin, object.clone(), &outcome.waits_for);
-                self.event_of_failure(key, side, object);
+                self.event_of_failure(key, direction.copy(), object);
             }
             return queue::Done::Retry(None);
         }
@@ -121,20 +91,7 @@ impl Model {
         let corrects = state.is_some_and(|state| state.inventory.is_correction(name));
         let (again, forsaken) = self.settle(key, &copy_at.name, outcome, list);
         self.note_status(*type_id, name, outcome);
-        let link = self.types.get(type_id).and_then(|state| state.inventory.get(name));
-        let waits_for = match link {
-            // It is needed no longer, whatever its copy waited for.
-            Some(link) if link.is_finished() => &[],
-            _ => &*outcome.waits_for,
-        };
-        self.both_work(direction, origin, object.clone(), waits_for);
-        self.event_of_failure(key, side, object.clone());
-        self.event_of_success(key, &outcome.ending, corrects);
-        self.report_synced(side, &object, &outcome.ending, corrects);
-        if let (Ending::Changed(_), Some(since)) = (&outcome.ending, self.queue.since(key)) {
-            self.report.synced(side, self.now.duration_since(since));
-        }
-        self.report.keeps_versions(side, &object, &outcome.kept_versions);
+        self.report_success(key, outcome, (origin, object), corrects);
         if !forsaken {
             self.former_copy_may_be_deleted(*type_id, name);
         }
@@ -150,6 +107,77 @@ impl Model {
         } else {
             queue::Done::Finished
         }
+    }
+
+    /// What a worker that has not failed leaves as it is, and when it is tried again; `None` if it has ended otherwise.
+    fn leaves_open(
+        &mut self,
+        key: &Key,
+        outcome: &Outcome,
+        (origin_at, copy_at): (&Address, &Address),
+    ) -> Option<queue::Done<Side>> {
+        let state = self.types.get_mut(&key.type_id)?;
+        let direction = state.plan.direction;
+        let side = direction.copy();
+        let (origin, object) = (|| origin_at.for_people(), copy_at.for_people());
+        let name = &key.name;
+        match &outcome.ending {
+            // Both sides have answered what was asked of them.
+            Ending::Held(held) => {
+                self.both_work(direction, origin(), object.clone(), &[]);
+                Some(match held {
+                    HeldFor::WouldCascade(first) => self.hold_cascade(key, &object, first),
+                    held => self.delete_held(key, outcome, held),
+                })
+            }
+            Ending::Skipped(Why::Conflict(owner)) => {
+                state.inventory.failed(name, LeftOpen::Unsure);
+                self.report.conflict(side, &object, owner.as_deref(), false);
+                self.event_of_failure(key, side, object);
+                Some(queue::Done::Retry(None))
+            }
+            Ending::Skipped(Why::Kept) => {
+                state.inventory.failed(name, LeftOpen::Unsure);
+                self.report.conflict(side, &object, None, true);
+                self.event_of_failure(key, side, object);
+                Some(queue::Done::Retry(None))
+            }
+            Ending::Skipped(Why::NameTaken(others)) => {
+                state.inventory.failed(name, LeftOpen::Unsure);
+                self.report
+                    .name_is_taken(direction.origin(), &origin(), Some(&object), others);
+                Some(queue::Done::Later(NAME_TAKEN_WAIT))
+            }
+            // It was no copy, but what its side keeps for itself. That its origin gets none is still to be logged.
+            Ending::Changed(Change::Released) if state.inventory.is_wanted(name) => {
+                state.inventory.is_still_there(name, outcome.copy);
+                self.report_synced(side, &object, &outcome.ending, false);
+                Some(queue::Done::Again)
+            }
+            _ => None,
+        }
+    }
+
+    /// Says that an origin and its copy are as they are to be. `corrects`: somebody had changed the copy.
+    fn report_success(&mut self, key: &Key, outcome: &Outcome, (origin, copy): (String, String), corrects: bool) {
+        let Some(state) = self.types.get(&key.type_id) else {
+            return;
+        };
+        let direction = state.plan.direction;
+        let side = direction.copy();
+        let waits_for = match state.inventory.get(&key.name) {
+            // It is needed no longer, whatever its copy waited for.
+            Some(link) if link.is_finished() => &[],
+            _ => &*outcome.waits_for,
+        };
+        self.both_work(direction, origin, copy.clone(), waits_for);
+        self.event_of_failure(key, side, copy.clone());
+        self.event_of_success(key, &outcome.ending, corrects);
+        self.report_synced(side, &copy, &outcome.ending, corrects);
+        if let (Ending::Changed(_), Some(since)) = (&outcome.ending, self.queue.since(key)) {
+            self.report.synced(side, self.now.duration_since(since));
+        }
+        self.report.keeps_versions(side, &copy, &outcome.kept_versions);
     }
 
     /// An origin and its copy no longer fail, except for an object in the copy's place that has to be deleted first.

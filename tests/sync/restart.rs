@@ -79,8 +79,7 @@ async fn a_hub_in_the_record_that_is_no_uid_is_not_believed(flags: Mode) {
     let mut syncer = pair.syncer(flags);
     arrives(&edge, "v1", "configmaps", &shop, "b").await;
     syncer.kill();
-    let written =
-        json!({"data": {"hub": "not-a-uid\n", "former-hubs": "a/b", "confirmed": "..", "holds": "downsync TooMany  1 0"}});
+    let written = json!({"data": {"hub": "not-a-uid\n", "former-hubs": "a/b", "confirmed": "..", "holds": "downsync TooMany  1 0"}});
     edge.merge_patch("v1", "configmaps", "default", "edge-syncer-types-test", &written)
         .await;
     let mut syncer = pair.syncer(flags);
