@@ -393,7 +393,7 @@ async fn rules_that_were_gathered_give_way_once_the_hub_writes_them_itself() {
     const API: &str = "rbac.authorization.k8s.io/v1";
     const CONTROLLER: &str = "clusterrole-aggregation-controller";
     let Stage { pair, shop, hub, edge } = stage().await;
-    let rule = |resource: &str| json!({"apiGroups": [""], "resources": [resource], "verbs": ["get"]});
+    let may_get = |resource: &str| json!({"apiGroups": [""], "resources": [resource], "verbs": ["get"]});
     let selector = json!({"clusterRoleSelectors": [{"matchLabels": {"part-of": shop}}]});
     let role = |more: &Value| {
         let mut role = json!({"apiVersion": API, "kind": "ClusterRole", "metadata": {"name": shop}});
@@ -408,13 +408,8 @@ async fn rules_that_were_gathered_give_way_once_the_hub_writes_them_itself() {
     let _syncer = pair.syncer(&[]);
     let at = [API, "clusterroles", "", &*shop];
     let gathers = async |resource: &str| {
-        let gathered = role(&json!({"aggregationRule": selector, "rules": [rule(resource)]}));
-        edge.apply_as(
-            CONTROLLER,
-            &json!({"apiVersion": API, "kind": "ClusterRole", "metadata": {"name": shop},
-            "rules": gathered["rules"]}),
-        )
-        .await;
+        edge.apply_as(CONTROLLER, &role(&json!({"rules": [may_get(resource)]})))
+            .await;
     };
     let has = |is_aggregated: bool, rules: Value| {
         move |copy: &Value| {
@@ -424,7 +419,7 @@ async fn rules_that_were_gathered_give_way_once_the_hub_writes_them_itself() {
     };
     // With rules of its own, with none at all, and each time back.
     for (own, expected) in [
-        (json!({"rules": [rule("secrets")]}), json!([rule("secrets")])),
+        (json!({"rules": [may_get("secrets")]}), json!([may_get("secrets")])),
         (json!({}), json!([])),
     ] {
         becomes(&edge, at, "gathers", |copy| copy["aggregationRule"].is_object()).await;
@@ -432,8 +427,9 @@ async fn rules_that_were_gathered_give_way_once_the_hub_writes_them_itself() {
         let mut noted = role(&json!({"aggregationRule": selector}));
         noted["metadata"]["annotations"] = json!({"note": expected.to_string()});
         hub.replace(&noted).await;
+        let note = json!(expected.to_string());
         becomes(&edge, at, "keeps what was gathered", |copy| {
-            copy["metadata"]["annotations"]["note"] == expected.to_string() && has(true, json!([rule("pods")]))(copy)
+            copy["metadata"]["annotations"]["note"] == note && has(true, json!([may_get("pods")]))(copy)
         })
         .await;
         hub.replace(&role(&own)).await;
