@@ -4,7 +4,7 @@
 //! Promises: an object that is already as wanted is not written; one without our label is never written; what others
 //! have added to an object of ours stays.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use http::Uri;
 use kube_lite::access::server_url;
@@ -160,9 +160,12 @@ pub(super) fn accounts(namespace: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/serviceaccounts")
 }
 
-/// The path of roles or their bindings.
-pub(super) fn of_rbac(plural: &str) -> String {
-    format!("/apis/{RBAC}/v1/{plural}")
+/// The path of roles or their bindings, in a namespace or in all.
+pub(super) fn of_rbac(namespace: Option<&str>, plural: &str) -> String {
+    match namespace {
+        Some(namespace) => format!("/apis/{RBAC}/v1/namespaces/{namespace}/{plural}"),
+        None => format!("/apis/{RBAC}/v1/{plural}"),
+    }
 }
 
 /// The config that all else belongs to: `EdgeSyncConfig`, or `SyncerConfig` where the hub has no other.
@@ -199,8 +202,18 @@ pub(super) fn edge(identity: &Identity) -> Object {
     Object::new(edges(), &api_version, edge::KIND, body)
 }
 
-/// What belongs to the config `owner`, in the order in which it is created.
-pub(super) fn owned(identity: &Identity, owner: &Value, rbac: Rbac, rules: &Value) -> [Object; 3] {
+/// The rules of the syncer's roles.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Rules {
+    /// Those of its cluster role.
+    pub(super) everywhere: Value,
+    /// Those of its roles, by their namespaces.
+    pub(super) within: BTreeMap<String, Value>,
+}
+
+/// What belongs to the config `owner`, in the order in which it is created: roles in namespaces come first, so that a syncer
+/// that runs keeps what the cluster role had.
+pub(super) fn owned(identity: &Identity, owner: &Value, rbac: Rbac, rules: &Rules) -> Vec<Object> {
     let id = identity.id();
     let metadata = json!({
         "name": id,
@@ -222,18 +235,35 @@ pub(super) fn owned(identity: &Identity, owner: &Value, rbac: Rbac, rules: &Valu
         of_account["annotations"][api::HUB_URL] = token::server_url(url, false).into();
     }
     let account = json!({"metadata": of_account});
+    let mut all = vec![Object::new(
+        accounts(&identity.namespace),
+        "v1",
+        "ServiceAccount",
+        account,
+    )];
+    for (namespace, rules) in &rules.within {
+        let mut metadata = metadata.clone();
+        metadata["namespace"] = namespace.as_str().into();
+        all.extend(bound(identity, "Role", &metadata, rules));
+    }
+    all.extend(bound(identity, "ClusterRole", &metadata, &rules.everywhere));
+    all
+}
+
+/// A role of this kind and its binding, both with this metadata.
+fn bound(identity: &Identity, kind: &str, metadata: &Value, rules: &Value) -> [Object; 2] {
+    let id = identity.id();
     let role = json!({"metadata": metadata, "rules": rules});
     let binding = json!({
         "metadata": metadata,
-        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": id},
+        "roleRef": {"apiGroup": RBAC, "kind": kind, "name": id},
         "subjects": [{"kind": "ServiceAccount", "name": id, "namespace": identity.namespace}],
     });
-    let rbac = format!("{RBAC}/v1");
-    [
-        Object::new(accounts(&identity.namespace), "v1", "ServiceAccount", account),
-        Object::new(of_rbac("clusterroles"), &rbac, "ClusterRole", role),
-        Object::new(of_rbac("clusterrolebindings"), &rbac, "ClusterRoleBinding", binding),
-    ]
+    [(kind.to_owned(), role), (format!("{kind}Binding"), binding)].map(|(kind, body)| {
+        let plural = format!("{}s", kind.to_ascii_lowercase());
+        let collection = of_rbac(metadata["namespace"].as_str(), &plural);
+        Object::new(collection, &format!("{RBAC}/v1"), &kind, body)
+    })
 }
 
 /// Why a registration is not that of the UID that was given, if it is not: that of another edge is not to be removed.

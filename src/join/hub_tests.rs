@@ -14,10 +14,38 @@ fn owner() -> Value {
     json!({"apiVersion": "edge.kubestellar.io/v2alpha1", "kind": "EdgeSyncConfig", "metadata": {"name": "site", "uid": "o-1"}})
 }
 
+fn rules() -> Rules {
+    let events = json!([{"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]}]);
+    Rules {
+        everywhere: json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]),
+        within: [("default".to_owned(), events)].into(),
+    }
+}
+
+/// What belongs to a registration: account, role and binding in a namespace, cluster role and binding.
+fn all_of(identity: &Identity) -> [Object; 5] {
+    let all = owned(identity, &owner(), Rbac::Wide, &rules());
+    all.try_into().ok().unwrap()
+}
+
+#[test]
+fn what_is_given_in_a_namespace_is_bound_there_and_comes_before_what_is_given_everywhere() {
+    let paths: Vec<String> = all_of(&identity()).iter().map(Object::path).collect();
+    let id = identity().id();
+    let of_rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let expected = [
+        format!("/api/v1/namespaces/default/serviceaccounts/{id}"),
+        format!("{of_rbac}/namespaces/default/roles/{id}"),
+        format!("{of_rbac}/namespaces/default/rolebindings/{id}"),
+        format!("{of_rbac}/clusterroles/{id}"),
+        format!("{of_rbac}/clusterrolebindings/{id}"),
+    ];
+    assert_eq!(paths, expected);
+}
+
 #[test]
 fn what_is_so_is_not_written() {
-    let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
-    let mut objects = Vec::from(owned(&identity(), &owner(), Rbac::Wide, &rules));
+    let mut objects = Vec::from(all_of(&identity()));
     objects.push(config(&identity(), "edgesyncconfigs"));
     for object in objects {
         assert_eq!(step(None, &object.body, "site"), ObjectStep::Create);
@@ -47,8 +75,8 @@ fn what_is_so_is_not_written() {
 
 #[test]
 fn what_is_not_so_is_changed_and_nothing_else() {
-    let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
-    let [account, role, binding] = owned(&identity(), &owner(), Rbac::Wide, &rules);
+    let rules = rules().everywhere;
+    let [account, _, _, role, binding] = all_of(&identity());
     let change = |object: &Object, pointer: &str, value: Value| {
         let mut found = object.body.clone();
         *found.pointer_mut(pointer).unwrap() = value;
@@ -171,7 +199,7 @@ fn the_url_of_the_hub_is_kept_until_another_is_given() {
         hub_url: Some(first.clone()),
         ..identity()
     };
-    let [account, ..] = owned(&registered, &owner(), Rbac::Wide, &json!([]));
+    let [account, ..] = all_of(&registered);
     let accounts = [account.body];
     let wanted = Wanted {
         name: "site",
@@ -197,7 +225,7 @@ fn the_url_of_the_hub_is_kept_until_another_is_given() {
 // Issue 46: the registration of an edge was removed by somebody who gave the UID of another one.
 #[test]
 fn what_is_registered_with_another_uid_is_not_removed() {
-    let [account, ..] = owned(&identity(), &owner(), Rbac::Wide, &json!([]));
+    let [account, ..] = all_of(&identity());
     for (uid, found, refuses) in [
         (Some("u-2"), vec![&account.body], true),
         (Some("u-1"), vec![&account.body], false),
@@ -219,7 +247,7 @@ fn what_is_registered_with_another_uid_is_not_removed() {
 // Issue 46: a second name got the UID of an edge that is registered.
 #[test]
 fn the_uid_of_another_edge_is_not_used() {
-    let [account, ..] = owned(&identity(), &owner(), Rbac::Wide, &json!([]));
+    let [account, ..] = all_of(&identity());
     let accounts = [account.body];
     assert_eq!(is_taken(&accounts, "u-2"), None);
     assert_eq!(is_taken(&[], "u-1"), None);

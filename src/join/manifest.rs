@@ -4,10 +4,12 @@
 //! but for a Namespace that every cluster has; in the order of the KubeStellar-Syncer's manifest; no placeholder is left,
 //! and no value is empty.
 
+use std::collections::BTreeMap;
+
 use kube_lite::is_of_every_cluster;
 use serde_json::{Value, json};
 
-use super::hub::Rbac;
+use super::hub::{Rbac, Rules};
 use super::patch;
 use super::scoped::Scope;
 
@@ -190,17 +192,27 @@ pub(super) fn secret(values: &Values<'_>) -> Vec<Value> {
     documents
 }
 
-/// The rules of the syncer's role at the hub. `edge` is the name of the object that stands for its edge.
-pub(super) fn hub_rules(rbac: Rbac, id: &str, edge: &str) -> Value {
+/// The rules of the syncer's roles at the hub. `edge` is the name of the object that stands for its edge.
+pub(super) fn hub_rules(rbac: Rbac, id: &str, edge: &str) -> Rules {
     let text = match rbac {
         Rbac::Wide => WIDE_AT_HUB,
         Rbac::Scoped => SCOPED_AT_HUB,
     };
-    let mut role = parse(text).swap_remove(0);
-    each_text(&mut role, &|text| {
-        replace(&replace(text, "syncer_id", id), "edge_name", edge)
-    });
-    role["rules"].take()
+    let mut found = Rules {
+        everywhere: Value::Null,
+        within: BTreeMap::new(),
+    };
+    for mut role in parse(text) {
+        each_text(&mut role, &|text| {
+            replace(&replace(text, "syncer_id", id), "edge_name", edge)
+        });
+        let rules = role["rules"].take();
+        match role["metadata"]["namespace"].as_str() {
+            Some(namespace) => drop(found.within.insert(namespace.to_owned(), rules)),
+            None => found.everywhere = rules,
+        }
+    }
+    found
 }
 
 /// A kubeconfig that has the hub as its only context.

@@ -155,7 +155,10 @@ fn zero_replicas_are_zero() {
 
 #[test]
 fn the_syncer_may_renew_its_own_token_and_write_its_own_edge_at_the_hub_and_no_other() {
-    let rules = hub_rules(Rbac::Scoped, "the-id", "the-edge");
+    let Rules {
+        everywhere: rules,
+        within,
+    } = hub_rules(Rbac::Scoped, "the-id", "the-edge");
     let token = rules
         .as_array()
         .unwrap()
@@ -170,13 +173,17 @@ fn the_syncer_may_renew_its_own_token_and_write_its_own_edge_at_the_hub_and_no_o
     });
     let names: Vec<&Value> = of_edges.map(|rule| &rule["resourceNames"]).collect();
     assert_eq!(names, [&json!(["the-edge"]), &json!(["the-edge"])]);
-    assert_eq!(
-        hub_rules(Rbac::Wide, "the-id", "the-edge"),
-        json!([
+    let events = json!([{"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]}]);
+    assert_eq!(within, [("default".to_owned(), events)].into());
+    assert!(!rules.to_string().contains("events.k8s.io"), "{rules}");
+    let wide = Rules {
+        everywhere: json!([
             {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
             {"nonResourceURLs": ["/"], "verbs": ["access"]},
-        ])
-    );
+        ]),
+        within: [].into(),
+    };
+    assert_eq!(hub_rules(Rbac::Wide, "the-id", "the-edge"), wide);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use super::advice::advice;
 use super::client::Client;
-use super::hub::{self, Identity, Object, ObjectStep, Rbac, Wanted};
+use super::hub::{self, Identity, Object, ObjectStep, Rbac, Rules, Wanted};
 use super::id::new_uid;
 use super::{JoinError, token};
 use crate::api;
@@ -217,13 +217,13 @@ impl<'a> Work<'a> {
         Ok(known.with(wanted.name, uid))
     }
 
-    /// Makes everything as wanted, with these rules in the role, which follow from `rbac`.
+    /// Makes everything as wanted, with these rules in the roles, which follow from `rbac`.
     pub(super) async fn register(
         &mut self,
         identity: &Identity,
         found: &Found,
         rbac: Rbac,
-        rules: &Value,
+        rules: &Rules,
     ) -> Result<(), JoinError> {
         let config = hub::config(identity, found.api.plurals[0]);
         let owner = self.make(&config, found.config.clone(), &identity.name).await?;
@@ -311,10 +311,10 @@ impl<'a> Work<'a> {
     /// if this is interrupted, also by garbage collection. True if there was anything.
     pub(super) async fn unregister(&mut self, name: &str, found: &Found) -> Result<bool, JoinError> {
         let mut all = Vec::new();
-        for plural in ["clusterrolebindings", "clusterroles"] {
-            let collection = hub::of_rbac(plural);
-            for object in self.labelled(&collection, &of(name)).await? {
-                all.push((collection.clone(), object));
+        for plural in ["clusterrolebindings", "clusterroles", "rolebindings", "roles"] {
+            for object in self.labelled(&hub::of_rbac(None, plural), &of(name)).await? {
+                let collection = hub::of_rbac(object["metadata"]["namespace"].as_str(), plural);
+                all.push((collection, object));
             }
         }
         for account in &found.accounts {

@@ -92,7 +92,7 @@ async fn kept(work: &Work<'_>, found: &Found, identity: &Identity) -> Result<Opt
     if let Some(rbac) = said.and_then(Rbac::of_word) {
         return Ok(Some(rbac));
     }
-    let path = format!("{}/{}", hub::of_rbac("clusterroles"), identity.id());
+    let path = format!("{}/{}", hub::of_rbac(None, "clusterroles"), identity.id());
     let role = work.client.find(&path).await;
     let role = role.map_err(|error| work.failed(&format!("cannot read {path}"), &error))?;
     Ok(role.map(|role| of_rules(&role["rules"])))

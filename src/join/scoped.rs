@@ -4,13 +4,13 @@
 //! difference: the edge cannot be asked here, and is assumed to serve what the hub serves. What that leaves out is
 //! reported.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use kube_lite::ObjectName;
 use serde_json::{Value, json};
 
-use super::hub::Identity;
+use super::hub::{self, Identity};
 use super::register::Work;
 use super::{Format, JoinError, Settings};
 use crate::permissions::{Needed, Permission, Situation, needed, roles};
@@ -22,8 +22,8 @@ use crate::sync::ownership::SyncTarget;
 /// The rules that the configs need.
 #[derive(Debug)]
 pub(super) struct Scope {
-    /// The rules of the role at the hub.
-    pub(super) at_hub: Value,
+    /// The rules of the roles at the hub.
+    pub(super) at_hub: hub::Rules,
     /// The rules of the roles at the edge, as YAML with comments.
     at_edge: Rules,
 }
@@ -54,7 +54,7 @@ pub(super) async fn scope(
     settings: &Settings,
 ) -> Result<Option<Scope>, JoinError> {
     let failed = "cannot see what the configs select";
-    let hub = work.client.cluster().map_err(|error| work.error(failed, &error))?;
+    let cluster = work.client.cluster().map_err(|error| work.error(failed, &error))?;
     let id = identity.id();
     let namespace = match (&identity.at_edge, settings.format) {
         (Some(namespace), _) => namespace,
@@ -74,7 +74,7 @@ pub(super) async fn scope(
         own_namespace: Some(namespace),
         renaming: true,
     };
-    let found = survey(&Rc::new(hub), None, &view).await;
+    let found = survey(&Rc::new(cluster), None, &view).await;
     let found = found.map_err(|(_, error)| work.failed(failed, &error))?;
     let polled: &[Side] = if settings.components.is_polled {
         &[Side::Hub]
@@ -136,14 +136,31 @@ fn left_out(found: &Survey, sides: &[Needed; 2]) -> BTreeSet<String> {
     lines
 }
 
-/// All in one role, in which names are those of the syncer's own objects. Optional rules would be comments, so they are
-/// left out.
-fn rules_at_hub(needed: &Needed, is_kcp: bool) -> Value {
-    let all: Vec<&Permission> = needed.permissions.iter().collect();
-    let rules: Vec<Value> = serde_saphyr::from_str(&roles::rules(&all)).expect("printed rules are YAML");
+/// All in one role, in which names are those of the syncer's own objects; but what has a namespace and no name, as Events
+/// have, is given in that namespace alone. Optional rules would be comments, so they are left out.
+fn rules_at_hub(needed: &Needed, is_kcp: bool) -> hub::Rules {
+    let mut everywhere = Vec::new();
+    let mut within: BTreeMap<String, Vec<&Permission>> = BTreeMap::new();
+    for permission in needed.permissions.iter().filter(|it| !it.row.is_optional) {
+        match &permission.namespace {
+            Some(namespace) if permission.names.is_empty() => {
+                within.entry(namespace.clone()).or_default().push(permission);
+            }
+            _ => everywhere.push(permission),
+        }
+    }
+    let rules = |of: &[&Permission]| -> Vec<Value> {
+        serde_saphyr::from_str(&roles::rules(of)).expect("printed rules are YAML")
+    };
     // Access to the workspace itself.
     let access = is_kcp.then(|| json!({"nonResourceURLs": ["/"], "verbs": ["access"]}));
-    access.into_iter().chain(rules).collect()
+    hub::Rules {
+        everywhere: access.into_iter().chain(rules(&everywhere)).collect(),
+        within: within
+            .into_iter()
+            .map(|(namespace, of)| (namespace, rules(&of).into()))
+            .collect(),
+    }
 }
 
 fn rules_at_edge(needed: &Needed) -> Rules {

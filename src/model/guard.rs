@@ -55,6 +55,8 @@ pub struct Limits {
 #[derive(Debug, Default)]
 struct Gate {
     hold: Option<Hold>,
+    /// The line about its hold waits until the origins' side has said which cluster it is.
+    is_untold: bool,
     /// The last hold of too many deletes that people have confirmed, until all of these are carried out: a restart
     /// needs it.
     confirmed: Option<Hold>,
@@ -270,7 +272,13 @@ impl Model {
             .as_ref()
             .is_none_or(|hold| reason.is_graver_than(&hold.reason))
         {
-            gate.hold = Some(Hold::begin(direction, reason, None, &mut self.new_tokens));
+            // Another cluster has lower versions too, and a line and an advice of its own.
+            gate.is_untold = matches!(reason, Reason::WentBack { .. });
+            let hold = Hold::new(reason, None, &mut self.new_tokens);
+            if !gate.is_untold {
+                hold.log(direction);
+            }
+            gate.hold = Some(hold);
             let types = self.types.values_mut();
             for state in types.filter(|state| state.plan.direction == direction) {
                 state.inventory.revoke_permits();
@@ -279,6 +287,19 @@ impl Model {
             self.reread_side(direction.origin());
             // A side that has gone back may be another cluster altogether.
             self.ask_identity(direction.origin());
+        }
+    }
+
+    /// The origins' side of a direction has said which cluster it is: what is held because it has gone back is logged now.
+    pub(super) fn tell_of_hold(&mut self, direction: Direction) {
+        if let Some(gate) = self.guard.gates.get_mut(&direction)
+            && std::mem::take(&mut gate.is_untold)
+            && let Some(hold) = gate
+                .hold
+                .as_ref()
+                .filter(|hold| matches!(hold.reason, Reason::WentBack { .. }))
+        {
+            hold.log(direction);
         }
     }
 

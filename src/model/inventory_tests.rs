@@ -601,3 +601,16 @@ fn what_a_dry_run_has_shown_is_done_until_the_origin_or_the_copy_changes() {
     assert!(inventory.at_origin(&name("a"), 2, 8), "it is back");
     assert_eq!(out_of_sync(&inventory, None), [name("a")]);
 }
+
+/// Whoever chooses names does not know which of them have one hash.
+#[test]
+fn names_have_other_hashes_with_another_seed() {
+    let hash = |hashing: Hashing| hashing.hash_one(name("a"));
+    let of_seed = |seed| hash(Hashing::of_seed(seed));
+    assert_eq!(of_seed(1), of_seed(1));
+    let without_key = hash(Hashing::default());
+    for seed in [0, 1, 2, u64::MAX] {
+        assert_ne!(of_seed(seed), of_seed(seed ^ 7), "{seed}");
+        assert_ne!(of_seed(seed), without_key, "{seed}");
+    }
+}

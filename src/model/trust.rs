@@ -329,6 +329,7 @@ impl Model {
         self.timers.ends(timer);
         let subject = Subject::Thing(side, Topic::Identity, "Namespace//kube-system".to_owned());
         let mut is_back = false;
+        let says_who = !matches!(result, Ok(None));
         match result {
             Ok(Some(found)) => {
                 self.timers.succeeds(timer);
@@ -363,6 +364,9 @@ impl Model {
         let question = &mut self.sides.of_mut(side).question;
         if question.settled == Settled::No && self.timers.failures(timer) >= PATIENCE {
             question.settled = Settled::Yes;
+        }
+        if says_who || self.timers.failures(timer) >= PATIENCE {
+            self.tell_of_hold(Direction::from(side));
         }
         is_back
     }

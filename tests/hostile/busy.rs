@@ -10,13 +10,14 @@ use crate::support::objects::{code, namespace};
 use crate::support::stage::{Stage, all_of, own_group, select, stage};
 use crate::support::statuses::{deployment, returns, select_deployments};
 use crate::support::story::{
-    arrives, crd, crd_without_status, custom_object, drop_crds, gone, install_crd, most_corrections,
+    arrives, crd, crd_without_status, custom_object, drop_crds, gone, install_crd, most_corrections, upsync_all,
 };
 use crate::support::{Objects, Syncer};
 
 in_both_modes!(
     a_copy_whose_status_changes_all_the_time_goes_with_its_origin_over_a_slow_link,
     a_copy_that_is_changed_back_with_a_new_status_each_time_is_written_ever_less_often,
+    a_copy_at_the_hub_that_is_changed_back_with_a_new_status_each_time_is_written_ever_less_often,
 );
 
 /// A round trip to the hub.
@@ -49,36 +50,55 @@ async fn a_copy_whose_status_changes_all_the_time_goes_with_its_origin_over_a_sl
 /// As a controller does that carries out an order, takes it away, and says in the status that it was done. The status goes
 /// to the hub, whose watch reports the origin each time.
 async fn a_copy_that_is_changed_back_with_a_new_status_each_time_is_written_ever_less_often(flags: Mode) {
+    is_written_ever_less_often(flags, false).await;
+}
+
+/// The same of an upsynced copy, over which another client of the hub fights, while the status of its origin changes.
+async fn a_copy_at_the_hub_that_is_changed_back_with_a_new_status_each_time_is_written_ever_less_often(flags: Mode) {
+    is_written_ever_less_often(flags, true).await;
+}
+
+async fn is_written_ever_less_often(flags: Mode, up: bool) {
     const WHILE: Duration = Duration::from_secs(12);
     let Stage { pair, shop, hub, edge } = stage().await;
     let (group, version) = own_group(&shop);
-    hub.create(&namespace(&shop)).await;
+    let (origins, copies) = if up { (&edge, &hub) } else { (&hub, &edge) };
+    origins.create(&namespace(&shop)).await;
     let types = [
         ("orders", crd(&group, "orders", true)),
         ("parcels", crd_without_status(&group, "parcels", true)),
     ];
     for (plural, definition) in &types {
         install_crd(&[&hub, &edge], definition).await;
-        hub.create(&custom_object(&group, plural, &shop, "it", 1)).await;
+        origins.create(&custom_object(&group, plural, &shop, "it", 1)).await;
     }
-    select(&hub, &all_of(&shop, &[(&group, "orders"), (&group, "parcels")])).await;
+    let spec = if up {
+        json!({"upsync": [upsync_all(&group, &["orders", "parcels"], &shop)]})
+    } else {
+        all_of(&shop, &[(&group, "orders"), (&group, "parcels")])
+    };
+    select(&hub, &spec).await;
     let _syncer = pair.syncer(flags);
     for (plural, _) in &types {
-        arrives(&edge, &version, plural, &shop, "it").await;
+        arrives(copies, &version, plural, &shop, "it").await;
     }
     let (mut rounds, begin) = ([0, 0], tokio::time::Instant::now());
     while begin.elapsed() < WHILE {
         for ((plural, _), rounds) in types.iter().zip(&mut rounds) {
-            let copy = edge
+            let copy = copies
                 .get(&version, plural, &shop, "it")
                 .await
                 .expect("it is never deleted");
             if copy["spec"]["size"] == json!(1) {
                 *rounds += 1;
-                let done = json!({"spec": {"size": 9}, "status": {"rounds": rounds}});
-                edge.merge_patch(&version, plural, &shop, "it", &done).await;
+                let (size, status) = (json!({"spec": {"size": 9}}), json!({"rounds": rounds}));
+                copies.merge_patch(&version, plural, &shop, "it", &size).await;
+                // It is that of the edge in both directions.
                 if *plural == "orders" {
-                    edge.patch_status(&version, plural, &shop, "it", &done["status"]).await;
+                    edge.patch_status(&version, plural, &shop, "it", &status).await;
+                } else {
+                    edge.merge_patch(&version, plural, &shop, "it", &json!({"status": status}))
+                        .await;
                 }
             }
         }
@@ -88,11 +108,11 @@ async fn a_copy_that_is_changed_back_with_a_new_status_each_time_is_written_ever
     for ((plural, _), rounds) in types.iter().zip(rounds) {
         let most = most_corrections(fought);
         assert!((3..=most).contains(&rounds), "{rounds} of {plural} in {fought:?}");
-        let copy = edge
+        let at_edge = edge
             .get(&version, plural, &shop, "it")
             .await
             .expect("it is never deleted");
-        returns(&hub, [&version, plural, &shop, "it"], &copy["status"]).await;
+        returns(&hub, [&version, plural, &shop, "it"], &at_edge["status"]).await;
     }
     drop_crds(
         &[&hub, &edge],

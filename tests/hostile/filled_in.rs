@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use crate::managers::{CRD_API, CRDS, patch_as};
 use crate::support::Objects;
 use crate::support::certs::Authority;
+use crate::support::eventually;
 use crate::support::kubeconfig::base64;
-use crate::support::objects::{JSON_PATCH, namespace, path};
-use crate::support::stage::{Stage, all_of, own_group, select, stage};
-use crate::support::story::{arrives, becomes, crd, drop_crds, gone};
+use crate::support::objects::{JSON, JSON_PATCH, namespace, path};
+use crate::support::stage::{Stage, all_of, cluster_objects, own_group, select, stage};
+use crate::support::story::{SOON, arrives, becomes, crd, drop_crds, gone, install_crd};
 
 /// Values that a controller has filled in, each with what the hub wants then and what excludes it.
 #[tokio::test]
@@ -302,4 +303,194 @@ async fn the_uid_of_a_claim_goes_with_its_name() {
     becomes(&edge, at, "has no claim", |copy| copy["spec"]["claimRef"].is_null()).await;
     assert!(!syncer.log().contains("reason=CopyDrifted"), "{}", syncer.log());
     hub.delete("v1", "persistentvolumes", "", &shop).await;
+}
+
+const POLICIES: &str = "admissionregistration.k8s.io/v1";
+
+/// From now on objects of a type with this name are refused at the edge unless this is so; `probe` is one that is refused.
+async fn requires(edge: &Objects, name: &str, (group, plural): (&str, &str), expression: &str, probe: &Value) {
+    let rules = json!([{"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
+        "resources": [plural]}]);
+    let of_name = format!("object.metadata.name.startsWith('{name}')");
+    edge.create(
+        &json!({"apiVersion": POLICIES, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name},
+        "spec": {"matchConstraints": {"resourceRules": rules}, "failurePolicy": "Fail",
+            "matchConditions": [{"name": "name", "expression": of_name}],
+            "validations": [{"expression": expression, "message": "they exclude each other"}]}}),
+    )
+    .await;
+    edge.create(
+        &json!({"apiVersion": POLICIES, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"]}}),
+    )
+    .await;
+    let text = |value: &Value| value.as_str().expect("it is text").to_owned();
+    let space = probe["metadata"]["namespace"].as_str().unwrap_or_default();
+    let target = format!("{}?dryRun=All", path(&text(&probe["apiVersion"]), plural, space, ""));
+    // A policy takes effect some time after it was made.
+    eventually("the policy counts", SOON, async || {
+        match edge.send(Method::POST, &target, JSON, Some(probe)).await {
+            Err(error) if error.to_string().contains("exclude each other") => Ok(()),
+            other => Err(format!("{:?}", other.map(drop))),
+        }
+    })
+    .await;
+}
+
+/// The class that a controller of the edge has filled in forbids the annotation by which the hub names another one.
+#[tokio::test]
+async fn a_class_that_was_filled_in_gives_way_to_the_one_that_the_hub_names_in_another_way() {
+    const API: &str = "networking.k8s.io/v1";
+    const CLASS: &str = "kubernetes.io/ingress.class";
+    let Stage { pair, shop, hub, edge } = stage().await;
+    for side in [&hub, &edge] {
+        side.create(&namespace(&shop)).await;
+    }
+    let backend = json!({"service": {"name": "web", "port": {"number": 80}}});
+    let mut ingress = json!({"apiVersion": API, "kind": "Ingress", "metadata": {"namespace": shop, "name": shop},
+        "spec": {"defaultBackend": backend}});
+    let excluded = format!(
+        "!(has(object.metadata.annotations) && '{CLASS}' in object.metadata.annotations && has(object.spec.ingressClassName))"
+    );
+    let mut both = ingress.clone();
+    both["metadata"]["annotations"] = json!({CLASS: "a"});
+    both["spec"]["ingressClassName"] = json!("a");
+    requires(&edge, &shop, ("networking.k8s.io", "ingresses"), &excluded, &both).await;
+    hub.create(&ingress).await;
+    select(&hub, &all_of(&shop, &[("networking.k8s.io", "ingresses")])).await;
+    let _syncer = pair.syncer(&[]);
+    let at = [API, "ingresses", &*shop, &*shop];
+    arrives(&edge, API, "ingresses", &shop, &shop).await;
+    let target = path(API, "ingresses", &shop, &shop);
+    let filled_in = json!({"spec": {"ingressClassName": "of-the-edge"}});
+    patch_as(&edge, "ingress-controller", &target, &filled_in).await;
+    // As long as nothing excludes it, it stays.
+    let note = json!({"metadata": {"annotations": {"note": "1"}}});
+    hub.merge_patch(API, "ingresses", &shop, &shop, &note).await;
+    becomes(&edge, at, "keeps what was filled in", |copy| {
+        copy["metadata"]["annotations"]["note"] == "1" && copy["spec"]["ingressClassName"] == "of-the-edge"
+    })
+    .await;
+    let named = json!({"metadata": {"annotations": {CLASS: "of-the-hub"}}});
+    hub.merge_patch(API, "ingresses", &shop, &shop, &named).await;
+    becomes(&edge, at, "has the class of the hub alone", |copy| {
+        copy["metadata"]["annotations"][CLASS] == "of-the-hub" && copy["spec"]["ingressClassName"].is_null()
+    })
+    .await;
+    // And the other way round, by its field.
+    ingress["spec"]["ingressClassName"] = json!("by-its-field");
+    hub.replace(&ingress).await;
+    becomes(&edge, at, "has the class of the hub by its field", |copy| {
+        copy["metadata"]["annotations"][CLASS].is_null() && copy["spec"]["ingressClassName"] == "by-its-field"
+    })
+    .await;
+    edge.delete(POLICIES, "validatingadmissionpolicies", "", &shop).await;
+}
+
+/// What the controller of the edge has gathered for a role is neither the hub's nor in its way.
+#[tokio::test]
+async fn rules_that_were_gathered_give_way_once_the_hub_writes_them_itself() {
+    const API: &str = "rbac.authorization.k8s.io/v1";
+    const CONTROLLER: &str = "clusterrole-aggregation-controller";
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let may_get = |resource: &str| json!({"apiGroups": [""], "resources": [resource], "verbs": ["get"]});
+    let selector = json!({"clusterRoleSelectors": [{"matchLabels": {"part-of": shop}}]});
+    let role = |more: &Value| {
+        let mut role = json!({"apiVersion": API, "kind": "ClusterRole", "metadata": {"name": shop}});
+        for (field, value) in more.as_object().expect("it is one") {
+            role[field] = value.clone();
+        }
+        role
+    };
+    hub.create(&role(&json!({"aggregationRule": selector}))).await;
+    let roles = cluster_objects("rbac.authorization.k8s.io", "clusterroles", &[&shop]);
+    select(&hub, &json!({"clusterScope": [roles]})).await;
+    let _syncer = pair.syncer(&[]);
+    let at = [API, "clusterroles", "", &*shop];
+    let gathers = async |resource: &str| {
+        edge.apply_as(CONTROLLER, &role(&json!({"rules": [may_get(resource)]})))
+            .await;
+    };
+    let has = |is_aggregated: bool, rules: Value| {
+        move |copy: &Value| {
+            let found = copy["rules"].as_array().cloned().unwrap_or_default();
+            copy["aggregationRule"].is_object() == is_aggregated && json!(found) == rules
+        }
+    };
+    // With rules of its own, with none at all, and each time back.
+    for (own, expected) in [
+        (json!({"rules": [may_get("secrets")]}), json!([may_get("secrets")])),
+        (json!({}), json!([])),
+    ] {
+        becomes(&edge, at, "gathers", |copy| copy["aggregationRule"].is_object()).await;
+        gathers("pods").await;
+        let mut noted = role(&json!({"aggregationRule": selector}));
+        noted["metadata"]["annotations"] = json!({"note": expected.to_string()});
+        hub.replace(&noted).await;
+        let note = json!(expected.to_string());
+        becomes(&edge, at, "keeps what was gathered", |copy| {
+            copy["metadata"]["annotations"]["note"] == note && has(true, json!([may_get("pods")]))(copy)
+        })
+        .await;
+        hub.replace(&role(&own)).await;
+        becomes(&edge, at, "has the rules of the hub alone", has(false, expected)).await;
+        hub.replace(&role(&json!({"aggregationRule": selector}))).await;
+    }
+    becomes(&edge, at, "gathers again", has(true, json!([]))).await;
+}
+
+/// As the CRD of snapshots has it, in small: a content that is bound may not be one that is retained.
+fn contents() -> Value {
+    let mut definition = crd("snapshot.storage.k8s.io", "volumesnapshotcontents", false);
+    definition["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "unapproved, for a test"});
+    definition["spec"]["names"]["kind"] = json!("VolumeSnapshotContent");
+    let text = json!({"type": "string"});
+    let reference =
+        json!({"type": "object", "properties": {"kind": text, "namespace": text, "name": text, "uid": text}});
+    let exclusive = json!([{"rule": "!(has(self.volumeSnapshotRef.uid) && self.deletionPolicy == 'Retain')",
+        "message": "what is bound is not retained"}]);
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = json!({"type": "object", "properties": {"spec": {
+        "type": "object", "required": ["volumeSnapshotRef", "deletionPolicy"], "x-kubernetes-validations": exclusive,
+        "properties": {"deletionPolicy": text, "volumeSnapshotRef": reference}}}});
+    definition
+}
+
+/// The UID of a snapshot that the edge has filled in goes where it excludes what the hub wants, and its name stays.
+#[tokio::test]
+async fn the_uid_of_a_snapshot_gives_way_to_what_it_excludes() {
+    const API: &str = "snapshot.storage.k8s.io/v1";
+    const CONTENTS: &str = "volumesnapshotcontents";
+    let Stage { pair, shop, hub, edge } = stage().await;
+    install_crd(&[&hub, &edge], &contents()).await;
+    let snapshot = json!({"kind": "VolumeSnapshot", "namespace": shop, "name": "daily", "uid": "of-the-hub"});
+    hub.create(
+        &json!({"apiVersion": API, "kind": "VolumeSnapshotContent", "metadata": {"name": shop},
+        "spec": {"deletionPolicy": "Delete", "volumeSnapshotRef": snapshot}}),
+    )
+    .await;
+    let all = cluster_objects("snapshot.storage.k8s.io", CONTENTS, &[&shop]);
+    select(&hub, &json!({"clusterScope": [all]})).await;
+    let _syncer = pair.syncer(&[]);
+    let at = [API, CONTENTS, "", &*shop];
+    let has = |policy: &'static str, uid: Option<&'static str>| {
+        move |copy: &Value| {
+            let spec = &copy["spec"];
+            let reference = &spec["volumeSnapshotRef"];
+            spec["deletionPolicy"] == policy && reference["name"] == "daily" && reference["uid"].as_str() == uid
+        }
+    };
+    becomes(&edge, at, "has no UID of the hub", has("Delete", None)).await;
+    let bound = json!({"spec": {"volumeSnapshotRef": {"uid": "of-the-edge"}}});
+    patch_as(&edge, "snapshot-controller", &path(API, CONTENTS, "", &shop), &bound).await;
+    let note = json!({"metadata": {"annotations": {"note": "1"}}});
+    hub.merge_patch(API, CONTENTS, "", &shop, &note).await;
+    becomes(&edge, at, "keeps the UID of the edge", |copy| {
+        copy["metadata"]["annotations"]["note"] == "1" && has("Delete", Some("of-the-edge"))(copy)
+    })
+    .await;
+    // At the hub it is not bound.
+    let retained = json!({"spec": {"deletionPolicy": "Retain", "volumeSnapshotRef": {"uid": null}}});
+    hub.merge_patch(API, CONTENTS, "", &shop, &retained).await;
+    becomes(&edge, at, "is as the hub wants it", has("Retain", None)).await;
+    drop_crds(&[&hub, &edge], &["volumesnapshotcontents.snapshot.storage.k8s.io"]).await;
 }

@@ -141,6 +141,43 @@ async fn the_second_hub_has_the_name_when_the_first_gives_it_up() {
     assert_ne!(uid(&copy), uid(&other));
 }
 
+/// Their marks are the same, so that each syncer takes the copies of the other hub for its own. It says why it does not delete
+/// them, and nobody is told to.
+#[tokio::test]
+async fn two_hubs_with_one_uid_delete_nothing_of_each_other_and_the_log_names_the_cause() {
+    let pair = shared_pair().await;
+    let second = Server::start("hub", ServerOptions::default()).await;
+    install_crds(&second.objects()).await;
+    let shop = pair.namespace("shop");
+    let (hubs, edge) = ([pair.hub.objects(), second.objects()], pair.edge.objects());
+    for (hub, own) in hubs.iter().zip(["first", "second"]) {
+        stock(hub, &shop, &[own], &json!({"from": own})).await;
+        select(hub, &config_maps(&shop, &["*"])).await;
+    }
+    let mut first = syncer_of(FIRST, &pair.hub, &pair.edge);
+    copy_equals(&edge, &shop, "first", &json!({"from": "first"})).await;
+    first.wait_for_log("reason=InSync", SOON).await;
+    let mut other = syncer_of(FIRST, &second, &pair.edge);
+    copy_equals(&edge, &shop, "second", &json!({"from": "second"})).await;
+    for syncer in [&mut first, &mut other] {
+        says(syncer, &["WARN", "same --sync-target-uid", "give each its own"]).await;
+    }
+    for name in ["first", "second"] {
+        let copy = uid_of(&edge, settings(&shop, name)).await;
+        stays_the_same(&edge, settings(&shop, name), &copy, LONG_ENOUGH).await;
+    }
+    for syncer in [&first, &other] {
+        let log = syncer.log();
+        // Not without the other cause, which is to be looked for first.
+        for line in log
+            .lines()
+            .filter(|line| line.contains("by hand") || line.contains("confirm-deletes"))
+        {
+            assert!(line.contains("same --sync-target-uid"), "{line}\n{log}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn two_edges_on_one_hub_leave_each_others_copies_alone() {
     let pair = shared_pair().await;

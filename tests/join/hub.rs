@@ -25,7 +25,8 @@ async fn edge_of(hub: &Objects, name: &str) -> Option<Value> {
     all.pop()
 }
 
-/// What a registration has at the hub: config, service account, role, binding, and the object that stands for the edge.
+/// What a registration has at the hub, but for what is in namespace `default` alone: config, service account, role, binding, and
+/// the object that stands for the edge.
 pub(crate) async fn registered(hub: &Objects, name: &str, id: &str) -> [Option<Value>; 5] {
     [
         hub.get(CONFIG[0], CONFIG[1], "", name).await,
@@ -33,6 +34,14 @@ pub(crate) async fn registered(hub: &Objects, name: &str, id: &str) -> [Option<V
         hub.get(RBAC, "clusterroles", "", id).await,
         hub.get(RBAC, "clusterrolebindings", "", id).await,
         edge_of(hub, name).await,
+    ]
+}
+
+/// The role and the binding for Events on configs.
+pub(crate) async fn for_events(hub: &Objects, id: &str) -> [Option<Value>; 2] {
+    [
+        hub.get(RBAC, "roles", "default", id).await,
+        hub.get(RBAC, "rolebindings", "default", id).await,
     ]
 }
 
@@ -128,9 +137,23 @@ async fn a_second_run_finds_the_first_and_writes_nothing() {
     let (hub, name, kubeconfig) = (pair.hub.objects(), new_name(), pair.hub.kubeconfig());
     let mark = pair.hub.audit_mark();
     let first = manifest(&kubeconfig, &name, &["-n", "own"]).await;
-    assert_eq!(writes(&pair.hub, mark, 1).await.len(), 5);
+    assert_eq!(writes(&pair.hub, mark, 1).await.len(), 7);
     let before = registered(&hub, &name, &id_in(&first)).await;
     assert!(before.iter().all(Option::is_some));
+    let for_events = for_events(&hub, &id_in(&first)).await;
+    let [Some(role), Some(binding)] = &for_events else {
+        panic!("{for_events:?}");
+    };
+    assert_eq!(
+        role["metadata"]["ownerReferences"],
+        before[1].as_ref().expect("it is")["metadata"]["ownerReferences"]
+    );
+    let events = json!([{"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]}]);
+    assert_eq!(role["rules"], events);
+    assert_eq!(
+        (&binding["roleRef"]["kind"], &binding["subjects"][0]["namespace"]),
+        (&json!("Role"), &json!("default"))
+    );
 
     let mark = pair.hub.audit_mark();
     let mut second = manifest(&kubeconfig, &name, &[]).await;
@@ -268,14 +291,16 @@ async fn an_unregistered_edge_leaves_what_is_not_of_the_registration() {
     let dry = generate(&kubeconfig, &[&name, "--unregister", "--dry-run"])
         .await
         .done();
-    assert_eq!(dry.stderr.matches("would be deleted").count(), 5, "{}", dry.stderr);
+    assert_eq!(dry.stderr.matches("would be deleted").count(), 7, "{}", dry.stderr);
     assert!(dry.stderr.ends_with(": nothing was written\n"), "{}", dry.stderr);
     assert!(registered(&hub, &name, &id).await.iter().all(Option::is_some));
 
     let done = generate(&kubeconfig, &[&name, "--unregister"]).await.done();
-    assert_eq!(done.stderr.matches(": deleted\n").count(), 5, "{}", done.stderr);
+    assert_eq!(done.stderr.matches(": deleted\n").count(), 7, "{}", done.stderr);
     assert!(done.stderr.contains("what stays: "), "{}", done.stderr);
     assert_eq!(registered(&hub, &name, &id).await, [const { None }; 5]);
+    assert_eq!(for_events(&hub, &id).await, [const { None }; 2]);
+    assert!(for_events(&hub, &id_of_other).await.iter().all(Option::is_some));
     assert!(registered(&hub, &other, &id_of_other).await.iter().all(Option::is_some));
     let again = generate(&kubeconfig, &[&name, "--unregister"]).await.done();
     let nothing = format!("nothing of the name {name} is registered at {}", pair.hub.url());
@@ -302,10 +327,10 @@ async fn a_dry_run_says_what_would_be_done_and_writes_nothing() {
     let done = generate(&kubeconfig, &[&name, IMAGE, "-o", file, "--uid=u", "--dry-run"])
         .await
         .done();
-    assert_eq!(done.stderr.matches("would be created").count(), 5, "{}", done.stderr);
+    assert_eq!(done.stderr.matches("would be created").count(), 7, "{}", done.stderr);
     assert!(!std::path::Path::new(file).exists());
     manifest(&kubeconfig, &new_name(), &[]).await;
-    assert_eq!(writes(&pair.hub, mark, 1).await.len(), 5, "those of the other run");
+    assert_eq!(writes(&pair.hub, mark, 1).await.len(), 7, "those of the other run");
     assert_eq!(hub.get(CONFIG[0], CONFIG[1], "", &name).await, None);
 }
 

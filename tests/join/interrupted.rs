@@ -127,13 +127,14 @@ async fn a_run_that_was_killed_after_any_request_is_completed_by_the_next() {
             "after request {number}"
         );
         let label = format!("edge.kubestellar.io/sync-target-name={name}");
-        for kind in ["clusterroles", "clusterrolebindings"] {
-            assert_eq!(
-                hub.list("rbac.authorization.k8s.io/v1", kind, "", &label).await.len(),
-                1,
-                "after request {number}"
-            );
-        }
+        let roles = async || {
+            let mut found = Vec::new();
+            for kind in ["clusterroles", "clusterrolebindings", "roles", "rolebindings"] {
+                found.push(hub.list("rbac.authorization.k8s.io/v1", kind, "", &label).await.len());
+            }
+            found
+        };
+        assert_eq!(roles().await, [1; 4], "after request {number}");
         finish(&mut command(&[
             &name,
             "--unregister",
@@ -143,6 +144,7 @@ async fn a_run_that_was_killed_after_any_request_is_completed_by_the_next() {
         .await
         .done();
         assert_eq!(registered(&hub, &name, &id).await, [const { None }; 5]);
+        assert_eq!(roles().await, [0; 4]);
     }
     assert!(number > 10, "it has several requests: {number}");
     assert!(file.exists());

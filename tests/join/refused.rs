@@ -133,8 +133,8 @@ async fn what_is_somebody_elses_is_not_touched() {
         &format!("hub: cannot use ClusterRole//{id_of_other}: it is there already"),
     );
     let made = format!(
-        "done before: EdgeSyncConfig//{other} created, ServiceAccount/default/{id_of_other} created; the same command \
-         continues from there"
+        "done before: EdgeSyncConfig//{other} created, ServiceAccount/default/{id_of_other} created, \
+         Role/default/{id_of_other} created, RoleBinding/default/{id_of_other} created; the same command continues from there"
     );
     assert!(refused.stderr.contains(&made), "{}", refused.stderr);
     assert_eq!(hub.reread(&role).await, Some(role));
@@ -180,9 +180,9 @@ async fn an_admin_who_may_not_do_all_learns_what_was_done_and_goes_on_later() {
     let file = folder.path().join("out.yaml").display().to_string();
     let args = [name.as_str(), IMAGE, "-o", &file];
     let refused = generate(&limited(&pair.hub), &args).await;
-    refused.refused(1, "hub: cannot create ClusterRole//");
+    refused.refused(1, "hub: cannot create Role/default/");
     for words in [
-        "clusterroles.rbac.authorization.k8s.io is forbidden: User \"limited\" cannot create",
+        "roles.rbac.authorization.k8s.io is forbidden: User \"limited\" cannot create",
         &format!("done before: EdgeSyncConfig//{name} created, ServiceAccount/default/"),
     ] {
         assert!(refused.stderr.contains(words), "{}", refused.stderr);

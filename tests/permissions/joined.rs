@@ -1,13 +1,17 @@
 //! An edge that joins with `gen --rbac=scoped`: what its configs need, and no more.
 
+use http::Method;
 use serde_json::{Value, json};
 
-use crate::bench::{RBAC, pair};
+use crate::bench::{RBAC, ensure_namespace, pair};
 use crate::join_bench::{IMAGE, generate, kubectl_at, manifest, new_name, of_kind};
 use crate::printed::{nothing_was_refused, plays_the_story, selection};
-use crate::support::objects::syncer_config;
+use crate::support::objects::{JSON, config_map, syncer_config};
 use crate::support::pod::start_as_pod;
 use crate::support::process::Folder;
+use crate::support::stage::CONFIG_API;
+use crate::support::story::SOON;
+use crate::support::{Objects, eventually};
 
 /// What the rules of a role say of a resource: all verbs for it.
 fn verbs(rules: &Value, resource: &str) -> Vec<String> {
@@ -63,6 +67,65 @@ async fn the_story_of_the_demo_needs_no_more_than_a_scoped_edge_has() {
         roles.clone().count() == 2 && roles.clone().all(|line| line.contains(": unchanged")),
         "{again}"
     );
+}
+
+/// Whether the account of an id at the hub may write Events in a namespace.
+async fn may_write_events(hub: &Objects, id: &str, namespace: &str) -> bool {
+    let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
+        "user": format!("system:serviceaccount:default:{id}"),
+        "resourceAttributes": {"group": "events.k8s.io", "resource": "events", "verb": "create", "namespace": namespace},
+    }});
+    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    let answer = hub.send(Method::POST, path, JSON, Some(&review)).await;
+    answer.expect("the hub knows its accounts")["status"]["allowed"] == true
+}
+
+/// An API server takes Events on an object that is in no namespace in `default` alone.
+#[tokio::test]
+async fn a_scoped_edge_has_events_on_its_config_and_may_write_none_in_other_namespaces() {
+    let pair = pair().await;
+    let (shop, space, name) = (pair.namespace("shop"), pair.namespace("own"), new_name());
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let folder = Folder::create("events");
+    let file = folder.path().join("all.yaml").display().to_string();
+    let args = [name.as_str(), IMAGE, "--rbac=scoped", "-n", &space, "-o", &file];
+    // Without configs, and with them: the same.
+    for selects in [false, true] {
+        if selects {
+            hub.create(&syncer_config("demo", selection(&shop))).await;
+        }
+        generate(&pair.hub.kubeconfig(), &args).await.done();
+        let text = std::fs::read_to_string(&file).expect("it was written");
+        let id = of_kind(&crate::support::manifests::documents(&text), "Deployment")["metadata"]["name"].clone();
+        let id = id.as_str().expect("a name is text");
+        for (namespace, may) in [("default", true), ("kube-public", false), ("", false)] {
+            assert_eq!(
+                may_write_events(&hub, id, namespace).await,
+                may,
+                "{namespace:?}, {selects}"
+            );
+        }
+    }
+    kubectl_at(&pair.edge.kubeconfig(), &["apply", "--validate=strict", "-f", &file])
+        .await
+        .done();
+    // Somebody else's object is in the place of a copy at the hub.
+    for side in [&hub, &edge] {
+        ensure_namespace(side, &shop).await;
+        side.create(&config_map(&shop, "sales", json!({}))).await;
+    }
+    let documents = crate::support::manifests::documents(&std::fs::read_to_string(&file).expect("it was written"));
+    let mut syncer = start_as_pod(&pair.edge, &folder, &documents).await;
+    let config = hub.get(CONFIG_API, "syncerconfigs", "", "demo").await;
+    let uid = &config.expect("it was created")["metadata"]["uid"];
+    eventually("the config has an Event", SOON, async || {
+        let found = hub.list("events.k8s.io/v1", "events", "default", "").await;
+        let is_it = |event: &&Value| event["regarding"]["uid"] == *uid && event["reason"] == "ConflictDetected";
+        found.iter().find(is_it).map(drop).ok_or(found.len())
+    })
+    .await;
+    syncer.terminate().await;
+    assert!(!syncer.log().contains("EventsRefused"), "{}", syncer.log());
 }
 
 #[tokio::test]

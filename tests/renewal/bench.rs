@@ -95,24 +95,23 @@ impl Site {
 
     /// Starts a syncer of a sync target of its own. A heartbeat a second shows that the hub lets it in.
     pub(crate) fn syncer(&self, hub: &std::path::Path, flags: &[&str]) -> Syncer {
+        self.syncer_to(hub, &self.pair.edge.kubeconfig(), flags)
+    }
+
+    /// The same, with another kubeconfig of the edge.
+    pub(crate) fn syncer_to(&self, hub: &std::path::Path, edge: &std::path::Path, flags: &[&str]) -> Syncer {
         let uid = format!("--sync-target-uid={}", self.shop);
         let name = format!("--sync-target-name=name-of-{}", self.shop);
         // It cares for nobody else's objects.
         let only = format!("--allow-namespace={}", self.shop);
         let mut all = vec![uid.as_str(), name.as_str(), &only, "--heartbeat-interval=1s"];
         all.extend(flags);
-        Syncer::start(hub, &self.pair.edge.kubeconfig(), &all)
+        Syncer::start(hub, edge, &all)
     }
 
     /// Waits until the hub does not accept a token any more. It remembers for seconds that it has.
     pub(crate) async fn has_ended(&self, token: &str) {
-        let file = self.write("ended", token);
-        let objects = Objects::by_kubeconfig(&file, None).await;
-        eventually("the token ends", SOON, async || match objects.read("/api").await {
-            Err(error) if code(&error) == 401 => Ok(()),
-            other => Err(format!("{:?}", other.map(drop))),
-        })
-        .await;
+        is_refused(&self.write("ended", token)).await;
     }
 
     /// Waits until the hub has let the account in once more, to write the next heartbeat.
@@ -128,6 +127,16 @@ impl Site {
         })
         .await;
     }
+}
+
+/// Waits until a server does not accept what is in this kubeconfig.
+pub(crate) async fn is_refused(kubeconfig: &std::path::Path) {
+    let objects = Objects::by_kubeconfig(kubeconfig, None).await;
+    eventually("the token ends", SOON, async || match objects.read("/api").await {
+        Err(error) if code(&error) == 401 => Ok(()),
+        other => Err(format!("{:?}", other.map(drop))),
+    })
+    .await;
 }
 
 /// How many times a log says this.

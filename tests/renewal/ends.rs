@@ -4,11 +4,14 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::bench::{RENEWED, Site, count, everything};
+use crate::bench::{RENEWED, Site, count, everything, is_refused};
 use crate::support::certs::Authority;
-use crate::support::kubeconfig::base64;
+use crate::support::kubeconfig::{ADMIN_TOKEN, base64};
+use crate::support::objects::namespace;
+use crate::support::stage::CONFIG_API;
 use crate::support::story::{SOON, copy_equals, edit};
-use crate::support::{Objects, Syncer, eventually};
+use crate::support::tokens::Account;
+use crate::support::{KubeconfigParts, Objects, Syncer, eventually};
 
 const DAY: i64 = 86_400;
 
@@ -78,6 +81,89 @@ async fn event(at: &Objects, is_it: impl Fn(&Value) -> bool) -> String {
             .ok_or("not yet")
     })
     .await
+}
+
+/// Waits until the object that stands for an edge says this of its credentials; while they are not valid, it is not ready for
+/// that reason.
+async fn says_of_credentials(site: &Site, [status, reason]: [&str; 2], words: &str) {
+    eventually(&format!("the edge says {status} {reason}"), SOON, async || {
+        let of_it = format!("edge.kubestellar.io/sync-target-name=name-of-{}", site.shop);
+        let all = site.hub.list(CONFIG_API, "edges", "", &of_it).await;
+        let conditions = all.first().map(|edge| edge["status"]["conditions"].clone());
+        let conditions = conditions.ok_or("there is no object")?;
+        let named = |of: &str| {
+            let mut found = conditions.as_array().into_iter().flatten();
+            found
+                .find(|condition| condition["type"] == of)
+                .cloned()
+                .unwrap_or_default()
+        };
+        let (credentials, ready) = (named("CredentialsValid"), named("Ready"));
+        let begins = |message: &str| message.starts_with(words);
+        let is_so = credentials["status"] == status
+            && credentials["reason"] == reason
+            && credentials["message"].as_str().is_some_and(begins)
+            && (ready["status"] == "False" && ready["reason"] == reason) == (status == "False");
+        if is_so {
+            Ok(())
+        } else {
+            Err(format!("{credentials} {ready}"))
+        }
+    })
+    .await;
+}
+
+/// The edge refuses a token whose account is gone, and the hub hears of it; as soon as there is another one, all is well.
+#[tokio::test]
+async fn credentials_that_the_edge_refuses_are_on_the_object_of_the_edge_until_it_accepts_others() {
+    let site = Site::register(everything()).await;
+    let mut tokens = Vec::new();
+    for name in ["first", "second"] {
+        // Not in the namespace of the site, which the syncer makes.
+        let space = format!("{name}-{}", site.shop);
+        site.edge.create(&namespace(&space)).await;
+        let account = Account::create(&site.pair.edge, &space, "syncer", everything()).await;
+        tokens.push((account.token(0, 7 * DAY), account));
+    }
+    let of_edge = |token: &str| {
+        let written = site.pair.edge.write_kubeconfig(&site.shop, &KubeconfigParts::default());
+        let text = fs::read_to_string(written).expect("it was written just now");
+        fs::write(site.path("edge"), text.replace(ADMIN_TOKEN, token)).expect("the folder is ours");
+    };
+    of_edge(&tokens[0].0);
+    let hub = site.write("hub", &site.account.token(0, 30 * DAY));
+    let mut syncer = site.syncer_to(&hub, &site.path("edge"), &[]);
+    copy_equals(&site.edge, &site.shop, "a", &json!({"v": "0"})).await;
+    // Nobody renews that of the edge, which ends in seven days.
+    says_of_credentials(&site, ["True", "EndSoon"], "the credentials for the edge end at ").await;
+    let account = &tokens[0].1;
+    site.edge
+        .delete("v1", "serviceaccounts", &account.namespace, &account.name)
+        .await;
+    is_refused(&site.path("edge")).await;
+    // The next request shows it.
+    edit(&site.hub, &site.shop, "a", &json!({"data": {"v": "1"}})).await;
+    says_of_credentials(&site, ["False", "Refused"], "the edge refuses the credentials").await;
+    assert!(syncer.is_running());
+    of_edge(&tokens[1].0);
+    says_of_credentials(&site, ["True", "EndSoon"], "the credentials for the edge end at ").await;
+    copy_equals(&site.edge, &site.shop, "a", &json!({"v": "1"})).await;
+}
+
+/// A hub takes a token for a minute longer than the token says: so long it hears that the token has ended.
+#[tokio::test]
+async fn credentials_of_the_hub_that_end_are_on_the_object_of_the_edge_until_there_are_others() {
+    let site = Site::register(everything()).await;
+    let file = site.write("hub", &site.account.token(-600, 10));
+    let mut syncer = site.syncer(&file, &[]);
+    says_of_credentials(&site, ["True", "EndSoon"], "the credentials for the hub end at ").await;
+    says_of_credentials(&site, ["False", "Ended"], "the credentials for the hub have ended at ").await;
+    // Then it is silent, and what was said stays.
+    syncer.wait_for_log("reason=CredentialsRefused", SOON).await;
+    says_of_credentials(&site, ["False", "Ended"], "the credentials for the hub have ended at ").await;
+    site.write("hub", &site.account.token(0, 30 * DAY));
+    says_of_credentials(&site, ["True", "Valid"], "").await;
+    assert!(syncer.is_running());
 }
 
 /// Starts a syncer whose hub is nowhere and wants a certificate that ends in so many days.

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::bench::{ANYWHERE, address_of, ask, quoting_webhook};
 use crate::picture::draw;
 use crate::support::objects::syncer_config;
-use crate::support::stage::{Stage, all_of, numbered, select, stage, stock};
-use crate::support::story::{SOON, arrives};
+use crate::support::stage::{CONFIG_API, Stage, all_of, config_maps, numbered, select, stage, stock};
+use crate::support::story::{SOON, arrives, gone};
 use crate::support::{KubeconfigParts, Objects, Pair, PairOptions, Syncer, eventually};
 
 /// A side at which nobody answers.
@@ -172,6 +172,50 @@ async fn the_page_of_the_picture_in_the_docs_has_what_is_wrong_and_what_may_be_m
     if let Some(picture) = std::env::var_os("EDGE_SYNCER_PICTURE") {
         draw(&page, Path::new(&picture)).await;
     }
+}
+
+/// People on site read there what confirms them, and need nothing else for it.
+#[tokio::test]
+async fn deletes_that_are_held_are_on_the_page_with_what_confirms_them_until_they_are_done() {
+    const CONFIRM: &str = "edge.kubestellar.io/confirm-deletes";
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let names = numbered(40);
+    stock(&hub, &shop, &names, &json!({})).await;
+    select(&hub, &config_maps(&shop, &["*"])).await;
+    let mut syncer = pair.syncer(&[ANYWHERE]);
+    let address = address_of(&mut syncer).await;
+    let page = shows(address, &["configmaps, downsync</bdi></b><br><bdi>40 synced<"]).await;
+    assert!(!page.contains("Held deletes"), "{page}");
+    // All at once, as one event for the syncer.
+    syncer.signal("STOP");
+    for name in &names[..30] {
+        hub.delete("v1", "configmaps", &shop, name).await;
+    }
+    syncer.signal("CONT");
+    let page = shows(
+        address,
+        &[
+            "<h2>Held deletes</h2><ul><li>… <b><bdi>downsync</bdi></b><br><bdi>",
+            "copies are to be deleted at once",
+            " held<",
+            CONFIRM,
+        ],
+    )
+    .await;
+    let (_, held) = page.split_once("<h2>Held deletes</h2>").expect("it has the title");
+    let (_, token) = held
+        .split_once(&format!("{CONFIRM}="))
+        .expect("it says what confirms them");
+    let end = |c: char| !c.is_ascii_alphanumeric() && c != '-';
+    let token = token.split(end).next().unwrap_or_default();
+    let patch = json!({"metadata": {"annotations": {CONFIRM: token}}});
+    hub.merge_patch(CONFIG_API, "syncerconfigs", "", "the-one", &patch)
+        .await;
+    for name in &names[..30] {
+        gone(&edge, "v1", "configmaps", &shop, name).await;
+    }
+    let page = shows(address, &["configmaps, downsync</bdi></b><br><bdi>10 synced<"]).await;
+    assert!(!page.contains("Held deletes") && !page.contains(CONFIRM), "{page}");
 }
 
 #[tokio::test]

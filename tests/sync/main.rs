@@ -12,6 +12,7 @@ mod bookkeeping;
 mod by_kubectl;
 mod columns;
 mod compression;
+mod conditions;
 mod config_status;
 mod downsync;
 mod edge_sync_config;

@@ -160,15 +160,21 @@ pub(super) struct Hold {
 }
 
 impl Hold {
+    /// It begins, and is logged.
     pub(super) fn begin(direction: Direction, reason: Reason, until: Option<Instant>, tokens: &mut NewTokens) -> Self {
-        let hold = Self {
+        let hold = Self::new(reason, until, tokens);
+        hold.log(direction);
+        hold
+    }
+
+    /// It begins.
+    pub(super) fn new(reason: Reason, until: Option<Instant>, tokens: &mut NewTokens) -> Self {
+        Self {
             reason,
             token: tokens.next(),
             until,
             resumed_until: None,
-        };
-        hold.log(direction);
-        hold
+        }
     }
 
     /// The same deletes are held for another reason, until people or that reason release them. Their token stays the

@@ -278,3 +278,30 @@ fn objects_of_one_name_in_two_workspaces_of_a_side_are_two() {
     let wanted = ["first", "second"].map(|workspace| inventory.get(&known(workspace)).map(|link| link.wanted != 0));
     assert_eq!(wanted, [Some(false), Some(true)]);
 }
+
+/// Also where a type is planned only later, and in the next turn of the same process.
+#[test]
+fn how_names_are_hashed_follows_from_the_seed() {
+    let names: Vec<String> = (0..40).map(|index| format!("c{index}")).collect();
+    let order = |seed: u64, turns_again: bool| {
+        let mut bench = Bench::of_seed(seed, |_| {});
+        if turns_again {
+            let moment = bench.moment();
+            bench.model = bench.model.again(moment);
+        }
+        let mut bench = bench.selecting(&["configmaps"]);
+        let origins = bench.origins();
+        for (name, version) in names.iter().zip(10..) {
+            bench.says(origins, &config_map(name, version));
+        }
+        let inventory = &bench.model.types.values().next().unwrap().inventory;
+        let order: Vec<String> = inventory.all().map(|(name, _)| name.name.to_string()).collect();
+        assert_eq!(order.len(), names.len());
+        order
+    };
+    for turns_again in [false, true] {
+        assert_eq!(order(1, turns_again), order(1, turns_again));
+        assert_ne!(order(1, turns_again), order(2, turns_again));
+    }
+    assert_ne!(order(1, false), order(1, true));
+}

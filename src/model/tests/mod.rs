@@ -92,6 +92,10 @@ impl Bench {
     }
 
     fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        Self::of_seed(1, change)
+    }
+
+    fn of_seed(seed: u64, change: impl FnOnce(&mut Settings)) -> Self {
         let mut settings = settings();
         change(&mut settings);
         let now = Instant::now();
@@ -105,7 +109,7 @@ impl Bench {
             now,
             contacts: contacts.clone().into_iter().collect(),
         };
-        let mut model = Model::new(settings, 1, moment);
+        let mut model = Model::new(settings, seed, moment);
         model.begin();
         Self {
             model,
