@@ -56,7 +56,7 @@ pub struct Limits {
 struct Gate {
     hold: Option<Hold>,
     /// The line about its hold waits until the origins' side has said which cluster it is.
-    is_untold: bool,
+    is_unlogged: bool,
     /// The last hold of too many deletes that people have confirmed, until all of these are carried out: a restart
     /// needs it.
     confirmed: Option<Hold>,
@@ -273,9 +273,9 @@ impl Model {
             .is_none_or(|hold| reason.is_graver_than(&hold.reason))
         {
             // Another cluster has lower versions too, and a line and an advice of its own.
-            gate.is_untold = matches!(reason, Reason::WentBack { .. });
+            gate.is_unlogged = matches!(reason, Reason::WentBack { .. });
             let hold = Hold::new(reason, None, &mut self.new_tokens);
-            if !gate.is_untold {
+            if !gate.is_unlogged {
                 hold.log(direction);
             }
             gate.hold = Some(hold);
@@ -291,9 +291,9 @@ impl Model {
     }
 
     /// The origins' side of a direction has said which cluster it is: what is held because it has gone back is logged now.
-    pub(super) fn tell_of_hold(&mut self, direction: Direction) {
+    pub(super) fn log_hold(&mut self, direction: Direction) {
         if let Some(gate) = self.guard.gates.get_mut(&direction)
-            && std::mem::take(&mut gate.is_untold)
+            && std::mem::take(&mut gate.is_unlogged)
             && let Some(hold) = gate
                 .hold
                 .as_ref()

@@ -366,7 +366,7 @@ impl Model {
             question.settled = Settled::Yes;
         }
         if says_who || self.timers.failures(timer) >= PATIENCE {
-            self.tell_of_hold(Direction::from(side));
+            self.log_hold(Direction::from(side));
         }
         is_back
     }
