@@ -14,6 +14,7 @@ use super::{Key, ListEpoch, Model, Task, TypeId};
 use crate::plan::{Direction, Selection};
 use crate::report::LeftOut;
 use crate::side::Side;
+use crate::sync::kinds::has_finished;
 use crate::sync::meta::{Meta, Object};
 use crate::sync::object::{Desired, Status, has_ephemeral_containers};
 use crate::sync::ownership::{Marked, origin_hash};
@@ -119,7 +120,7 @@ impl Model {
             .types
             .get(&type_id)
             .is_some_and(|state| state.has_listed_copies(&self.sources));
-        let shows_end = desired.as_ref().is_some_and(|desired| desired.finished);
+        let shows_end = desired.is_some() && has_finished(&origin.resource, object.field("status"));
         self.origin_of_finished(type_id, name, (&meta.uid, shows_end), list);
         let state = self.types.get_mut(&type_id).expect("found above");
         let Some(desired) = desired else {

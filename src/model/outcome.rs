@@ -344,7 +344,7 @@ impl Model {
                 resource,
                 to: *to,
             },
-            HeldFor::Unverified(Unverified::MadeFrom(cluster)) if self.is_stray(direction.origin(), cluster) => {
+            HeldFor::Unverified(Unverified::MadeFrom(cluster)) if self.is_stray(direction, cluster) => {
                 self.report_stray(key, cluster);
                 return queue::Done::Later(STRAY_WAIT);
             }

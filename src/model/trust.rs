@@ -430,8 +430,8 @@ impl Model {
         false
     }
 
-    /// The copies say whether they are from the cluster that has answered first, once all of them are listed. A single
-    /// one that another cluster leaves later does not outvote them.
+    /// The copies say whether they are from the cluster that has answered first, once all of them are listed. A few that
+    /// another cluster has left do not outvote them.
     pub(super) fn compare_copies(&mut self) {
         for direction in [Direction::Down, Direction::Up] {
             let side = direction.origin();
@@ -441,16 +441,13 @@ impl Model {
             if !self.all_listed() {
                 return;
             }
-            let states = self.types.values().filter(|state| state.plan.direction == direction);
-            let witnesses: Vec<Witness> = states.filter_map(|state| state.inventory.witness(presumed)).collect();
-            let is_contested = witnesses.contains(&Witness::ForAnother);
-            match witnesses.first() {
+            match self.witness(direction, presumed) {
                 None => {}
-                Some(_) if is_contested => {
+                Some(Witness::ForAnother) => {
                     self.identity_mut(side).compare(Witness::ForAnother);
                     self.ask_whose_copies_are(direction);
                 }
-                Some(_) => {
+                Some(Witness::ForIt) => {
                     self.identity_mut(side).compare(Witness::ForIt);
                     self.keep_guard_in_record();
                 }
@@ -458,9 +455,28 @@ impl Model {
         }
     }
 
-    /// True if it is known that other copies are from another cluster than this one.
-    pub(super) fn is_stray(&self, side: Side, cluster: &str) -> bool {
-        self.sides.identity(side).known().is_some_and(|known| known != cluster)
+    /// What the copies that are known say of a cluster, by their number; `None` if they say nothing.
+    fn witness(&self, direction: Direction, cluster: u32) -> Option<Witness> {
+        let mut clusters = BTreeMap::new();
+        for state in self.types.values().filter(|state| state.plan.direction == direction) {
+            state.inventory.count_clusters(&mut clusters);
+        }
+        let for_it = clusters.remove(&cluster).unwrap_or_default();
+        match clusters.into_values().max() {
+            Some(for_another) if for_another >= for_it => Some(Witness::ForAnother),
+            Some(_) => Some(Witness::ForIt),
+            None => (for_it > 0).then_some(Witness::ForIt),
+        }
+    }
+
+    /// True if other copies are from another cluster than this one: as is known, or as most of them say so far.
+    pub(super) fn is_stray(&self, direction: Direction, cluster: &str) -> bool {
+        let identity = self.sides.identity(direction.origin());
+        let most_are_from = |presumed: &str| self.witness(direction, origin_hash(presumed)) == Some(Witness::ForIt);
+        let others = identity
+            .known()
+            .or(identity.presumed().filter(|presumed| most_are_from(presumed)));
+        others.is_some_and(|others| others != cluster)
     }
 
     /// A copy says that it is from that cluster: so are the others. `None` if it is the one that answers.

@@ -76,17 +76,17 @@ impl Report {
 
     /// A conversion gives an origin a name at which nothing is ever synced.
     pub fn name_is_never_synced(&mut self, side: Side, origin: &str, copy: &str) {
-        let words = format!("not synced, because a conversion gives it the name of what is never synced: {copy}");
+        let words = format!("not synced, because a conversion makes of it what is never synced: {copy}");
         let subject = Subject::object(side, origin.to_owned());
         if self.is_not_synced(&subject, (LogReason::Conflict, "never synced", &words), None) {
             log_line!(
                 Warn,
                 Conflict,
-                "not synced, because a conversion gives it the name of an object that is never synced",
+                "not synced, because a conversion makes of it an object that is never synced",
                 side = side.word(),
                 object = origin,
                 copy = copy,
-                advice = "change the conversion: the other side keeps that object for itself"
+                advice = "change the conversion: what has this name, or this type or label, belongs to the other side (never-synced.md)"
             );
         }
     }

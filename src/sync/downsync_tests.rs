@@ -262,7 +262,13 @@ mod stories {
             let status = format!(r#"{{"conditions":[{{"type":"{condition}","status":"True"}}]}}"#);
             format!(r#"{{"metadata":{{"namespace":"shop","name":"a","uid":"{uid}"}},"status":{status}}}"#).leak()
         };
-        for (condition, runs) in [("Complete", false), ("Failed", false), ("Suspended", true)] {
+        for (condition, runs) in [
+            ("Complete", false),
+            ("Failed", false),
+            ("SuccessCriteriaMet", false),
+            ("FailureTarget", false),
+            ("Suspended", true),
+        ] {
             let (hub, _) = scripted(Side::Hub, &[(200, hub_has("u9", condition))]);
             let (edge, asked) = scripted(Side::Edge, &[(201, OUR_COPY)]);
             let mut job = Job { copy: ABSENT, ..job() };

@@ -122,6 +122,16 @@ pub(crate) fn keeps_silently(
 
 /// True if `status` is that of a Job which has finished, successfully or not: it does not run again.
 pub(crate) fn has_finished(resource: &ResourceType, status: Option<&str>) -> bool {
+    has_condition(resource, status, &["Complete", "Failed"])
+}
+
+/// True if `status` is that of a Job of which it is certain whether it succeeds, though its last pods may still end.
+pub(crate) fn is_decided(resource: &ResourceType, status: Option<&str>) -> bool {
+    has_finished(resource, status) || has_condition(resource, status, &["SuccessCriteriaMet", "FailureTarget"])
+}
+
+/// True if one of these conditions of a Job is true.
+fn has_condition(resource: &ResourceType, status: Option<&str>, conditions: &[&str]) -> bool {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Status<'a> {
@@ -139,8 +149,8 @@ pub(crate) fn has_finished(resource: &ResourceType, status: Option<&str>) -> boo
         return false;
     };
     let status: Status = from_text(status).unwrap_or_default();
-    let ends = |one: &Condition<'_>| matches!(&*one.kind, "Complete" | "Failed") && one.status == "True";
-    status.conditions.iter().flatten().any(ends)
+    let is_true = |one: &Condition<'_>| conditions.contains(&&*one.kind) && one.status == "True";
+    status.conditions.iter().flatten().any(is_true)
 }
 
 /// Cleans the value at `path`, as field sets have it, within `raw` and leaves everything around it as raw slices. `None` if there is no such

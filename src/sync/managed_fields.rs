@@ -334,6 +334,20 @@ pub(super) fn leave_out_restarts(fields: &mut FieldSet) -> bool {
         .contains(&true)
 }
 
+/// The restarts of pods in an object that are not from us: who changes what we have set takes it out of our set.
+pub(super) fn restarts_of_others(object: &[u8]) -> Vec<&'static str> {
+    let mut ours = FieldSet::default();
+    if let Ok(entries) = Entries::of(object) {
+        let owners = entries.iter().map(|(_, owner)| owner);
+        for owner in owners.filter(|owner| owner.manager == FIELD_MANAGER && owner.subresource.is_empty()) {
+            ours.add(&field_set(owner).unwrap_or_default());
+        }
+    }
+    let all = RESTARTS.into_iter().zip(RESTART_KEYS);
+    let not_ours = all.filter(|(_, key)| !ours.leave_out_below_key("f:spec", key));
+    not_ours.map(|(name, _)| name).collect()
+}
+
 /// The managers of an object, and its resource version: what a patch of the managers is made from.
 pub(super) struct Entries<'a> {
     version: String,

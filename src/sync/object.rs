@@ -60,7 +60,7 @@ pub struct Desired {
     pub origin: String,
     /// Resource version of the origin; 0 if that is no number.
     pub version: u64,
-    /// The origin is a Job whose status says that it has finished.
+    /// The origin is a Job whose status says how it has ended, or will.
     pub finished: bool,
     /// The origin's `downsync-overwrite` says to create once and never update.
     pub create_only: bool,
@@ -148,7 +148,7 @@ impl Desired {
                 top.insert(TYPE, OPAQUE);
             }
             desired.fields = kinds::synced_fields(direction, resource, object, &top)?;
-            desired.finished = kinds::has_finished(resource, object.field("status"));
+            desired.finished = kinds::is_decided(resource, object.field("status"));
             desired.create_only = is_create_only(&meta.annotations);
             let owned = |(key, value): (&String, &String)| (key.clone(), value.clone());
             let labels = meta.labels.iter();

@@ -1,11 +1,12 @@
 //! Restarts of pods: people ask for one by an annotation of the pod template (`kubectl rollout restart`) or a field of the
 //! spec (Argo Rollouts), at the hub or at the edge. It is an operation, no content: the later one counts, wherever it was
-//! asked for, and an earlier one must not be applied over it, which would restart the pods once more.
+//! asked for, and an earlier one must not be applied over it, which would restart the pods once more. One that we have
+//! applied is the origin's own, which may set it back.
 
 use kube_lite::since_1970_of;
 use serde_json::Value;
 
-use super::managed_fields::RESTARTS;
+use super::managed_fields::{RESTARTS, restarts_of_others};
 use super::object::Desired;
 
 impl Desired {
@@ -14,19 +15,20 @@ impl Desired {
         RESTARTS.iter().any(|name| self.fields.contains(&format!("{name:?}")))
     }
 
-    /// The same without the restarts that are earlier than those of the copy; `None` if none is.
+    /// The same without the restarts that are earlier than those that others have asked for in the copy; `None` if none is.
     pub(super) fn without_earlier_restarts(&self, copy: &[u8]) -> Option<Self> {
         let mut wanted = self.contents()?;
+        let names = restarts_of_others(copy);
         let copy: Value = serde_json::from_slice(copy).ok()?;
         let mut is_any = false;
-        leave_out_earlier(wanted.get_mut("spec")?, copy.get("spec")?, &mut is_any);
+        leave_out_earlier(wanted.get_mut("spec")?, copy.get("spec")?, &names, &mut is_any);
         is_any.then(|| self.with_contents(&wanted))
     }
 }
 
-fn leave_out_earlier(wanted: &mut Value, found: &Value, is_any: &mut bool) {
+fn leave_out_earlier(wanted: &mut Value, found: &Value, names: &[&str], is_any: &mut bool) {
     let Value::Object(fields) = wanted else { return };
-    for name in RESTARTS {
+    for &name in names {
         let time = |value: Option<&Value>| value.and_then(Value::as_str).and_then(seconds);
         let times = time(fields.get(name)).zip(time(found.get(name)));
         if times.is_some_and(|(wanted, found)| wanted < found) {
@@ -36,7 +38,7 @@ fn leave_out_earlier(wanted: &mut Value, found: &Value, is_any: &mut bool) {
     }
     for (name, value) in fields {
         if let Some(found) = found.get(name) {
-            leave_out_earlier(value, found, is_any);
+            leave_out_earlier(value, found, names, is_any);
         }
     }
 }
@@ -67,6 +69,7 @@ mod tests {
     use kube_lite::{ObjectName, ResourceType};
 
     use super::*;
+    use crate::api::FIELD_MANAGER;
     use crate::plan::{Direction, Selection};
     use crate::sync::meta::Object;
     use crate::sync::object::Address;
@@ -100,6 +103,13 @@ mod tests {
             }
             json!({"metadata": {"namespace": "shop", "name": "a"}, "spec": spec})
         };
+        let by = |manager: &str, mut object: Value| {
+            let of_spec = json!({"f:restartAt": {},
+                "f:template": {"f:metadata": {"f:annotations": {"f:kubectl.kubernetes.io/restartedAt": {}}}}});
+            object["metadata"]["managedFields"] =
+                json!([{"manager": manager, "operation": "Apply", "fieldsV1": {"f:spec": of_spec}}]);
+            object.to_string()
+        };
         let address = Address {
             resource: ResourceType::config_maps(),
             name: ObjectName::new("shop", "a"),
@@ -119,7 +129,12 @@ mod tests {
                 let desired = Desired::from_origin(Direction::Down, &address, &address, Selection::Full, &origin);
                 let desired = desired.unwrap().unwrap();
                 assert_eq!(desired.restarts_pods(), wanted.is_some());
-                let without = desired.without_earlier_restarts(workload(name, found).to_string().as_bytes());
+                let ours = by(FIELD_MANAGER, workload(name, found));
+                assert!(
+                    desired.without_earlier_restarts(ours.as_bytes()).is_none(),
+                    "the origin sets it back"
+                );
+                let without = desired.without_earlier_restarts(by("kubectl", workload(name, found)).as_bytes());
                 assert_eq!(without.is_some(), is_left_out, "{wanted:?} {found:?}");
                 if let Some(without) = without {
                     let spec = without.fields.strip_prefix(",\"spec\":").unwrap();

@@ -9,13 +9,14 @@ use crate::bench::{
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{config_map, syncer_config};
 use crate::support::stage::stock;
-use crate::support::story::{SOON, a_while, arrives, copy_equals};
+use crate::support::story::{SOON, a_while, arrives, copy_equals, gone};
 use crate::support::{Pair, PairOptions, Syncer, eventually, install_crds};
 
 in_both_modes!(
     while_the_syncer_runs_the_copies_stay_until_it_is_confirmed,
     while_the_syncer_is_down_the_copies_stay_until_it_is_confirmed,
     without_its_record_the_copies_stay_until_it_is_confirmed,
+    without_its_record_one_copy_of_another_hub_outvotes_nobody,
     an_empty_hub_with_an_empty_config_deletes_nothing,
     what_was_confirmed_is_carried_out_though_the_syncer_is_killed_in_between,
 );
@@ -118,6 +119,25 @@ async fn without_its_record_the_copies_stay_until_it_is_confirmed(flags: Mode) {
     let another = replace_hub(&mut pair).await;
     let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
     lives_on_until_confirmed(&pair, &mut syncer, &another).await;
+}
+
+/// One that another hub had left, or whose mark somebody had changed.
+async fn without_its_record_one_copy_of_another_hub_outvotes_nobody(flags: Mode) {
+    let (pair, mut syncer) = begin(flags).await;
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    syncer.terminate().await;
+    let source =
+        json!({"metadata": {"annotations": {"edge.kubestellar.io/source": "11111111-2222-4333-8444-555555555555/7"}}});
+    edge.merge_patch("v1", "configmaps", "shop", "c0", &source).await;
+    hub.delete("v1", "configmaps", "shop", "c0").await;
+    edge.delete("v1", "configmaps", "default", "edge-syncer-types-test")
+        .await;
+    let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    syncer.wait_for_log("reason=CopyOfAnotherCluster", SOON).await;
+    hub.delete("v1", "configmaps", "shop", "c1").await;
+    gone(&edge, "v1", "configmaps", "shop", "c1").await;
+    nothing_is_held(&hub, "the-one").await;
+    copies_become(&edge, "shop", DOWNSYNCED, &["c0", "c2"].map(str::to_owned).into()).await;
 }
 
 async fn an_empty_hub_with_an_empty_config_deletes_nothing(flags: Mode) {

@@ -326,7 +326,7 @@ async fn no_conversion_leads_to_what_is_never_synced(flags: Mode) {
         ),
     ] {
         let astray = format!(
-            "reason=Conflict msg=\"not synced, because a conversion gives it the name of an object that is never synced\" side=hub object={origin} copy={copy}"
+            "reason=Conflict msg=\"not synced, because a conversion makes of it an object that is never synced\" side=hub object={origin} copy={copy}"
         );
         syncer.wait_for_log(&astray, SOON).await;
     }

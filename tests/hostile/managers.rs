@@ -408,6 +408,17 @@ async fn a_restart_at_the_edge_is_no_drift(flags: Mode) {
             syncer = pair.syncer(flags);
         }
     }
+    // What the hub itself has asked for it may set back, with an earlier time than people at the edge had asked for.
+    for at in ["2026-11-05T10:00:00Z", "2026-11-01T08:00:00Z"] {
+        for (api, plural, _) in &kinds {
+            patch_as(&hub, "helm", &target(api, plural), &restart(plural, at)).await;
+            let at_edge = [*api, *plural, &*shop, "it"];
+            becomes(&edge, at_edge, "has the hub's time", |copy| {
+                is_restarted(copy, plural, at)
+            })
+            .await;
+        }
+    }
     drop(syncer);
     drop_crds(&[&hub, &edge], &[&format!("rollers.{group}")]).await;
 }

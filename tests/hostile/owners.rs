@@ -142,7 +142,7 @@ async fn the_second_hub_has_the_name_when_the_first_gives_it_up() {
 }
 
 /// Their marks are the same, so that each syncer takes the copies of the other hub for its own. It says why it does not delete
-/// them, and nobody is told to.
+/// them, and no advice says so.
 #[tokio::test]
 async fn two_hubs_with_one_uid_delete_nothing_of_each_other_and_the_log_names_the_cause() {
     let pair = shared_pair().await;

@@ -1,25 +1,20 @@
 //! What is asked of all objects of a type: never stored, always counted or collected from the links.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use kube_lite::ObjectName;
 
 use super::{Held, Inventory, Link, Permit};
 use crate::model::count::Count;
-use crate::sync::identity::Witness;
 
 impl Inventory {
-    /// What the marks of the copies say of a cluster; `None` if they say nothing.
-    pub(in crate::model) fn witness(&self, cluster: u32) -> Option<Witness> {
-        let mut witness = None;
-        for link in self.objects.values().filter(|link| link.seen.copy.cluster != 0) {
-            if link.is_from_another(cluster) {
-                return Some(Witness::ForAnother);
-            }
-            witness = Some(Witness::ForIt);
+    /// Adds how many copies say from which cluster they are, by the hash of its UID.
+    pub(in crate::model) fn count_clusters(&self, clusters: &mut BTreeMap<u32, usize>) {
+        let marked = self.objects.values().map(|link| link.seen.copy.cluster);
+        for cluster in marked.filter(|cluster| *cluster != 0) {
+            *clusters.entry(cluster).or_default() += 1;
         }
-        witness
     }
 
     /// True if a copy says that it is from another cluster.

@@ -1,12 +1,12 @@
 //! What is asked of single links and of all: each answer for each kind of link.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use driver::source::Covers;
 use kube_lite::ObjectName;
 
 use super::{Held, Inventory, LeftOpen, Link, MANY, Permit};
-use crate::sync::identity::Witness;
 use crate::sync::job::Seen;
 use crate::sync::ownership::{Copy, CopyState};
 
@@ -402,7 +402,9 @@ fn the_newest_of_the_copies_that_are_to_be_deleted_counts_and_of_no_others() {
             0,
             "it is from another cluster"
         );
-        assert_eq!(inventory.witness(8), Some(Witness::ForIt));
+        let mut clusters = BTreeMap::new();
+        inventory.count_clusters(&mut clusters);
+        assert_eq!(clusters, [(8, 1)].into());
     }
 }
 

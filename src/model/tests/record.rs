@@ -1,7 +1,7 @@
 //! The record of synced types: when it is read and written, and what an earlier run has left in it.
 
 use super::*;
-use crate::api::{OLDER_VERSIONS, OTHER_CLUSTER, TOO_MANY};
+use crate::api::{OLDER_VERSIONS, OTHER_CLUSTER, SOURCE, TOO_MANY};
 
 const READ: &str = "read the record";
 const WRITE: &str = "write the record";
@@ -20,8 +20,12 @@ fn after(record: &Value, copies: &[&str]) -> Bench {
 /// Everything is listed: these copies, and of the origins only `a`.
 fn read_all(bench: &mut Bench, copies: &[&str]) {
     let known: Vec<Value> = copies.iter().map(|name| copy_of(name, 2000)).collect();
+    read_all_of(bench, &known);
+}
+
+fn read_all_of(bench: &mut Bench, known: &[Value]) {
     let source = bench.copies();
-    bench.list(source, &known, 2001);
+    bench.list(source, known, 2001);
     let namespaces = bench.copies_of(Side::Edge, "namespaces").expect("they are implied");
     bench.list(namespaces, &[], 2001);
     let namespaces = bench.origins_of(Side::Hub, "namespaces").expect("they are read");
@@ -38,6 +42,26 @@ fn copies_of_an_earlier_run_whose_origins_are_gone_are_deleted() {
     let bench = after(&json!({"types": TYPES, "hub": THE_HUB}), &["a", "b"]);
     assert_eq!(bench.working(), ["b"]);
     assert!(bench.job("b").may_delete);
+}
+
+// One that another hub had left, or whose mark somebody had changed, had all deletes held for good.
+#[test]
+fn without_a_record_most_of_the_copies_say_which_hub_is_the_right_one() {
+    for (others, expected) in [(1, THE_HUB), (2, THE_HUB), (3, ""), (4, "")] {
+        let mut bench = Bench::new();
+        bench.world.keep(&json!({"types": TYPES}));
+        bench.run();
+        bench.select(&["configmaps"]);
+        let mut copies: Vec<Value> = ["a", "b", "c"].map(|name| copy_of(name, 2000)).into();
+        for number in 0..others {
+            let mut copy = copy_of(&format!("z{number}"), 2000);
+            copy["metadata"]["annotations"][SOURCE] = format!("{OLDER}/1").into();
+            copies.push(copy);
+        }
+        read_all_of(&mut bench, &copies);
+        bench.pass(SECOND);
+        assert_eq!(bench.world.kept.hub, expected, "{others}");
+    }
 }
 
 #[test]
