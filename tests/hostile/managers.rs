@@ -314,8 +314,23 @@ async fn an_item_that_the_hub_drops_goes_whatever_defaults_others_hold_of_it(fla
     }
 }
 
+const RESTARTED: &str = "kubectl.kubernetes.io/restartedAt";
+
+/// Asks for a restart at this time. Argo Rollouts, and our type like it, has a field for that.
+fn restart(plural: &str, at: &str) -> Value {
+    let mut patch = json!({"spec": {"template": {"metadata": {"annotations": {RESTARTED: at}}}}});
+    if plural == "rollers" {
+        patch["spec"]["restartAt"] = json!(at);
+    }
+    patch
+}
+
+fn is_restarted(copy: &Value, plural: &str, at: &str) -> bool {
+    let annotated = copy["spec"]["template"]["metadata"]["annotations"][RESTARTED] == at;
+    annotated && (plural != "rollers" || copy["spec"]["restartAt"] == at)
+}
+
 async fn a_restart_at_the_edge_is_no_drift(flags: Mode) {
-    const RESTARTED: &str = "kubectl.kubernetes.io/restartedAt";
     let Stage { pair, shop, hub, edge } = stage().await;
     hub.create(&namespace(&shop)).await;
     let (group, v1) = own_group(&shop);
@@ -333,18 +348,6 @@ async fn a_restart_at_the_edge_is_no_drift(flags: Mode) {
         ("apps/v1", "daemonsets", daemon),
         (&*v1, "rollers", roller),
     ];
-    // Argo Rollouts has a field for that.
-    let restart = |plural: &str, at: &str| {
-        let mut patch = json!({"spec": {"template": {"metadata": {"annotations": {RESTARTED: at}}}}});
-        if plural == "rollers" {
-            patch["spec"]["restartAt"] = json!(at);
-        }
-        patch
-    };
-    let is_restarted = |copy: &Value, plural: &str, at: &str| {
-        let annotated = copy["spec"]["template"]["metadata"]["annotations"][RESTARTED] == at;
-        annotated && (plural != "rollers" || copy["spec"]["restartAt"] == at)
-    };
     let target = |api: &str, plural: &str| path(api, plural, &shop, "it");
     for (_, _, object) in &kinds {
         hub.create(object).await;
