@@ -441,16 +441,13 @@ impl Model {
             if !self.all_listed() {
                 return;
             }
-            match self.witness(direction, presumed) {
-                None => {}
-                Some(Witness::ForAnother) => {
-                    self.identity_mut(side).compare(Witness::ForAnother);
-                    self.ask_whose_copies_are(direction);
-                }
-                Some(Witness::ForIt) => {
-                    self.identity_mut(side).compare(Witness::ForIt);
-                    self.keep_guard_in_record();
-                }
+            let Some(witness) = self.witness(direction, presumed) else {
+                continue;
+            };
+            self.identity_mut(side).compare(witness);
+            match witness {
+                Witness::ForAnother => self.ask_whose_copies_are(direction),
+                Witness::ForIt => self.keep_guard_in_record(),
             }
         }
     }
@@ -462,10 +459,11 @@ impl Model {
             state.inventory.count_clusters(&mut clusters);
         }
         let for_it = clusters.remove(&cluster).unwrap_or_default();
-        match clusters.into_values().max() {
-            Some(for_another) if for_another >= for_it => Some(Witness::ForAnother),
-            Some(_) => Some(Witness::ForIt),
-            None => (for_it > 0).then_some(Witness::ForIt),
+        let for_another = clusters.into_values().max().unwrap_or_default();
+        if for_it > for_another {
+            Some(Witness::ForIt)
+        } else {
+            (for_another > 0).then_some(Witness::ForAnother)
         }
     }
 

@@ -127,7 +127,8 @@ pub(crate) fn has_finished(resource: &ResourceType, status: Option<&str>) -> boo
 
 /// True if `status` is that of a Job of which it is certain whether it succeeds, though its last pods may still end.
 pub(crate) fn is_decided(resource: &ResourceType, status: Option<&str>) -> bool {
-    has_finished(resource, status) || has_condition(resource, status, &["SuccessCriteriaMet", "FailureTarget"])
+    let decided = ["Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"];
+    has_condition(resource, status, &decided)
 }
 
 /// True if one of these conditions of a Job is true.

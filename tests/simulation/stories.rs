@@ -22,6 +22,9 @@ use crate::sim::weather::Trouble;
 use crate::sim::world::CONFIGS;
 use crate::sources::another;
 
+/// The UID of another cluster.
+const OTHER: &str = "0a000000-0000-4000-8000-000000000001";
+
 pub(crate) const DOWNSYNCED: &str = "edge.kubestellar.io/downsynced";
 const UPSYNCED: &str = "edge.kubestellar.io/upsynced";
 
@@ -271,7 +274,7 @@ fn the_higher_versions_of_another_hub_are_not_held_against_the_right_one() {
         let mut other = own.clone();
         other.skip(100_000);
         for name in ["default", "kube-system"] {
-            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": "0a000000-0000-4000-8000-000000000001"}});
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": OTHER}});
             other.put(&Key::new("namespaces", "", name), namespace);
         }
         hub.become_another(other, "another hub answers");
@@ -484,7 +487,7 @@ fn what_upsync_wrote_to_another_hub_is_written_to_the_right_one_when_it_is_back(
         let own = hub.store.borrow().clone();
         let mut other = own.clone();
         for name in ["default", "kube-system"] {
-            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": "0a000000-0000-4000-8000-000000000001"}});
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": OTHER}});
             other.put(&Key::new("namespaces", "", name), namespace);
         }
         hub.become_another(other, "another hub answers");
