@@ -113,6 +113,7 @@ scenarios! {
         two_workspaces_may_have_objects_of_one_name
         what_others_change_in_a_copy_stays_until_kcp_changes_it_too
         a_status_goes_back
+        a_status_that_changes_is_one_request_to_the_workspace
         an_object_goes_after_its_copy
         a_state_that_is_lost_is_made_again
         a_copy_that_loses_its_marks_is_found_or_adopted

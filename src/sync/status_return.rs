@@ -147,6 +147,7 @@ async fn write(hub: &Cluster, job: &StatusJob, only_with: OnlyWith<'_>, text: &s
             status: &text,
             subresource: job.path == StatusPath::Subresource,
             manager: &manager,
+            answer: Content::Metadata,
         };
         let written = hub.replace_status(resource, name, only_with, &new).await;
         let Err(error) = written else { return written };

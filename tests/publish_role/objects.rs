@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::simulated::Refusal;
 use crate::stage::Which;
 use crate::support::story::{SOON, gone};
-use crate::support::{eventually, holds_throughout};
+use crate::support::{comes_to_rest, eventually, holds_throughout};
 use crate::world::{A_WHILE, FINALIZER, World, create, place};
 
 pub(crate) async fn two_workspaces_may_have_objects_of_one_name(which: Which) {
@@ -74,6 +74,39 @@ pub(crate) async fn a_status_goes_back(which: Which) {
     let origin = world.origin(&consumer, "web").await;
     assert_eq!(origin["status"], json!({"ready": 2, "note": "x"}));
     assert_eq!(origin["metadata"]["finalizers"], json!([FINALIZER]));
+}
+
+// Issue 45: the object was read before its status was written, and once more because it had been written.
+pub(crate) async fn a_status_that_changes_is_one_request_to_the_workspace(which: Which) {
+    let world = World::of(which).await;
+    world.publish(&json!({})).await;
+    let _agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    world.open(&consumer, "web", &json!({"size": 1})).await;
+    let copy = world.copied(&consumer, "web", &json!({"size": 1})).await;
+    let asked = async || {
+        let requests = world
+            .requests()
+            .into_iter()
+            .filter(|event| event.uri.contains("/shops/web"));
+        Ok::<_, String>(requests.map(|event| (event.verb, event.uri)).collect::<Vec<_>>())
+    };
+    let before = comes_to_rest("nothing is asked", A_WHILE, SOON, asked).await;
+    for ready in 1..=3 {
+        world.operate(&copy, &json!({"ready": ready})).await;
+        world
+            .shows(&consumer, "web", "has its status", |it| it["status"]["ready"] == ready)
+            .await;
+    }
+    let after = comes_to_rest("nothing is asked", A_WHILE, SOON, asked).await;
+    let new = &after[before.len()..];
+    let is_write = |(verb, uri): &(String, String)| verb == "patch" && uri.contains("/shops/web/status");
+    assert!(new.len() == 3 && new.iter().all(is_write), "{new:?}");
+    let origin = world.origin(&consumer, "web").await;
+    assert_eq!(
+        (&origin["status"]["ready"], &origin["spec"]["size"]),
+        (&json!(3), &json!(1))
+    );
 }
 
 pub(crate) async fn an_object_goes_after_its_copy(which: Which) {

@@ -318,7 +318,7 @@ impl Cluster {
 
     /// Replaces the whole `status` of one object by `status` (JSON), through its `/status` subresource or in the object
     /// itself, and touches nothing else: the server applies it to whatever the object is then, so that no edit of
-    /// others is lost. Returns the metadata.
+    /// others is lost. Returns what `answer` says of it.
     ///
     /// An object that does not fit `only_with` is not touched: the error has code 422, as for a status that the object's schema
     /// refuses.
@@ -331,6 +331,7 @@ impl Cluster {
             status,
             subresource,
             manager,
+            answer,
         }: &NewStatus<'_>,
     ) -> Result<Bytes, Error> {
         let mut path = self.object_path(resource, name)?;
@@ -353,8 +354,7 @@ impl Cluster {
         };
         let body = format!(r#"[{test}{{"op":"add","path":"/status","value":{status}}}]"#);
         let kind = Some("application/json-patch+json");
-        let accept = Content::Metadata.accept(false);
-        let answer = self.call(Method::PATCH, &path, accept, kind, Bytes::from(body));
+        let answer = self.call(Method::PATCH, &path, answer.accept(false), kind, Bytes::from(body));
         answer::about(answer.await?, resource, name)
     }
 

@@ -375,6 +375,7 @@ const STATUS: NewStatus<'_> = NewStatus {
     status: "{}",
     subresource: true,
     manager: "edge-syncer-status",
+    answer: Content::Metadata,
 };
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! What is known of an object when it is its turn.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use bytes::Bytes;
 use driver::queue::Payload;
@@ -13,12 +14,23 @@ pub(crate) struct Turn {
     pub(crate) copy: Option<Copied>,
     /// Several objects say that they are its copy.
     pub(crate) has_several: bool,
-    /// What was wanted when it was last in sync, in a few bits.
-    pub(crate) state: Option<u64>,
+    /// What it was when it was last in sync.
+    pub(crate) last: Option<Last>,
     /// The version of the copy that it was in sync with; 0 if it was not.
     pub(crate) settled: u64,
     /// What belongs to it.
     pub(crate) uses: OwnUses,
+}
+
+/// What an object was when it was in sync, in a few bits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Last {
+    /// Its UID.
+    pub(crate) uid: Rc<str>,
+    /// What was wanted of its copy.
+    pub(crate) state: u64,
+    /// The status of its copy.
+    pub(crate) status: u64,
 }
 
 /// What was heard of last, so that it need not be read.

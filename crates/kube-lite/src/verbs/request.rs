@@ -38,6 +38,8 @@ pub struct NewStatus<'a> {
     pub subresource: bool,
     /// The field manager that gets it.
     pub manager: &'a str,
+    /// What the answer has of the object as it is then.
+    pub answer: Content,
 }
 
 /// Which object a write is for.

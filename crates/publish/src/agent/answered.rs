@@ -143,8 +143,8 @@ impl Agent {
                     self.patience.ends(&key);
                 }
                 match settled {
-                    Settled::Done(state, copy) => {
-                        if self.objects.is_settled(primary, state, synced.version, copy) {
+                    Settled::Done(last, copy) => {
+                        if self.objects.is_settled(primary, last, synced.version, copy) {
                             Done::Again
                         } else {
                             Done::Finished

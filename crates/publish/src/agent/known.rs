@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 use super::watched::Meant;
 use crate::sides::{Primary, Side};
-use crate::turn::Copied;
+use crate::turn::{Copied, Last};
 
 /// What is known of an object in a workspace.
 #[derive(Debug, Default)]
@@ -29,8 +29,8 @@ pub(super) struct Known {
     pub(super) is_due: bool,
     /// It is to have a turn though neither it nor its copy has changed.
     pub(super) is_forced: bool,
-    /// What was wanted when it was last in sync, in a few bits.
-    pub(super) state: Option<u64>,
+    /// What it was when it was last in sync.
+    pub(super) last: Option<Last>,
     /// The versions of both when they were in sync.
     pub(super) settled: Option<Versions>,
     /// What belongs to it may come until then, and nobody says so.

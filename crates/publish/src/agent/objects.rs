@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::known::{Copies, End, Known, Seen, Shown, Versions};
 use super::watched::{Meant, Rule, is_meant};
 use crate::sides::{Group, Key, Primary, Side};
-use crate::turn::{Copied, OwnUses, Turn};
+use crate::turn::{Copied, Last, OwnUses, Turn};
 
 /// See the module's doc.
 #[derive(Default)]
@@ -99,7 +99,7 @@ impl Objects {
             return;
         }
         let was_untried = known.primary.as_ref().is_some_and(|shown| !shown.is_tried);
-        (known.primary, known.state, known.settled) = (None, None, None);
+        (known.primary, known.last, known.settled) = (None, None, None);
         if known.copy.is_none() {
             self.all.remove(&key);
         }
@@ -280,7 +280,7 @@ impl Objects {
         Some(Turn {
             copy: known.copy.clone(),
             has_several,
-            state: known.state,
+            last: known.last.clone(),
             settled: known.settled.map_or(0, |settled| settled.copy),
             uses: OwnUses::default(),
         })
@@ -364,25 +364,25 @@ impl Objects {
     pub(super) fn has_failed(&mut self, primary: &Primary) {
         self.is_due(primary);
         if let Some(known) = self.known(primary) {
-            known.state = None;
+            known.last = None;
         }
     }
 
     /// A primary of this version is in sync with this version of its copy. True if the copy is another one by now, or
     /// none.
-    pub(super) fn is_settled(&mut self, primary: &Primary, state: u64, version: u64, copy: Copied) -> bool {
+    pub(super) fn is_settled(&mut self, primary: &Primary, last: Last, version: u64, copy: Copied) -> bool {
         let Some(known) = self.known(primary) else {
             return false;
         };
         if known.is_copy_lost {
-            (known.state, known.is_forced) = (Some(state), true);
+            (known.last, known.is_forced) = (Some(last), true);
             return true;
         }
         let settled = Versions {
             primary: version,
             copy: copy.version,
         };
-        (known.state, known.settled) = (Some(state), Some(settled));
+        (known.last, known.settled) = (Some(last), Some(settled));
         if known.copies == Copies::Looked {
             (known.copies, known.copy) = (Copies::One, None);
         }

@@ -26,21 +26,29 @@ fn copy(version: u64) -> Copied {
     }
 }
 
+fn last(state: u64) -> Last {
+    Last {
+        uid: "u".into(),
+        state,
+        status: 0,
+    }
+}
+
 #[test]
 fn a_copy_that_is_as_it_was_left_makes_nothing_due() {
     let mut objects = Objects::default();
     let web = primary("web", 0);
     objects.is_there(&web, seen(0));
     assert_eq!(objects.turn(&web), Some(Turn::default()));
-    assert!(!objects.is_settled(&web, 5, 1, copy(10)));
+    assert!(!objects.is_settled(&web, last(5), 1, copy(10)));
     assert_eq!(objects.copy_is_there(1, &web.name, copy(10), 0), None);
     // Somebody has changed it.
     assert_eq!(objects.copy_is_there(1, &web.name, copy(11), 0), Some(web.clone()));
     let turn = objects.turn(&web).unwrap();
-    assert_eq!((turn.state, turn.copy), (Some(5), Some(copy(11))));
+    assert_eq!((turn.last, turn.copy), (Some(last(5)), Some(copy(11))));
     // And once more, while it was worked on.
     objects.copy_is_there(1, &web.name, copy(13), 0);
-    assert!(objects.is_settled(&web, 5, 1, copy(12)));
+    assert!(objects.is_settled(&web, last(5), 1, copy(12)));
     assert_eq!(objects.copy_is_gone(1, &web.name), Some(web.clone()));
     assert_eq!(objects.turn(&web).unwrap().copy, None);
 }
@@ -52,12 +60,12 @@ fn a_pass_that_has_failed_leaves_nothing_to_be_trusted() {
     let web = primary("web", 0);
     objects.is_there(&web, seen(0));
     objects.turn(&web);
-    objects.is_settled(&web, 5, 1, copy(10));
+    objects.is_settled(&web, last(5), 1, copy(10));
     objects.copy_is_there(1, &web.name, copy(10), 0);
     objects.is_there(&web, Seen { version: 2, ..seen(0) });
-    assert_eq!(objects.turn(&web).unwrap().state, Some(5));
+    assert_eq!(objects.turn(&web).unwrap().last, Some(last(5)));
     objects.has_failed(&web);
-    assert_eq!(objects.turn(&web).unwrap().state, None);
+    assert_eq!(objects.turn(&web).unwrap().last, None);
 }
 
 // A clone of the copy has its labels too.
@@ -71,20 +79,20 @@ fn when_several_say_that_they_are_the_copy_a_pass_finds_out_which_one_it_is() {
     };
     objects.is_there(&web, seen(0));
     assert!(!objects.turn(&web).unwrap().has_several);
-    objects.is_settled(&web, 5, 1, copy(10));
+    objects.is_settled(&web, last(5), 1, copy(10));
     objects.copy_is_there(1, &web.name, copy(10), 0);
     assert_eq!(objects.copy_is_there(1, &web.name, clone(11), 0), Some(web.clone()));
     // It fails, until one of them is gone.
     for _ in 0..2 {
         assert!(objects.turn(&web).unwrap().has_several);
     }
-    objects.is_settled(&web, 5, 1, copy(10));
+    objects.is_settled(&web, last(5), 1, copy(10));
     objects.is_due(&web);
     let turn = objects.turn(&web).unwrap();
     assert_eq!((turn.has_several, turn.copy), (false, Some(copy(10))));
     // One that comes while a pass is under way that does not know it.
     objects.copy_is_there(1, &web.name, clone(12), 0);
-    objects.is_settled(&web, 5, 1, copy(10));
+    objects.is_settled(&web, last(5), 1, copy(10));
     assert!(objects.turn(&web).unwrap().has_several);
 }
 
@@ -97,11 +105,11 @@ fn a_copy_that_goes_while_it_is_worked_on_gives_another_turn() {
     assert!(objects.turn(&web).is_some());
     objects.copy_is_there(1, &web.name, copy(10), 0);
     objects.copy_is_gone(1, &web.name);
-    assert!(objects.is_settled(&web, 5, 1, copy(10)));
+    assert!(objects.is_settled(&web, last(5), 1, copy(10)));
     let turn = objects.turn(&web).unwrap();
     assert_eq!(turn.copy, None);
     // That has made it again.
-    assert!(!objects.is_settled(&web, 5, 1, copy(12)));
+    assert!(!objects.is_settled(&web, last(5), 1, copy(12)));
     assert_eq!(objects.copy_is_there(1, &web.name, copy(12), 0), None);
     assert_eq!(objects.turn(&web), None);
 }
@@ -119,7 +127,7 @@ fn our_own_writes_need_no_turn() {
     // The finalizer, and the copy: heard of while it is worked on.
     objects.is_there(&web, at(2));
     objects.copy_is_there(1, &web.name, copy(10), 0);
-    objects.is_settled(&web, 5, 2, copy(10));
+    objects.is_settled(&web, last(5), 2, copy(10));
     assert_eq!(objects.turn(&web), None);
     assert_eq!(objects.pending(), 0);
     // The same, after that.
@@ -128,10 +136,10 @@ fn our_own_writes_need_no_turn() {
     // Others write.
     objects.is_there(&web, at(3));
     assert!(objects.turn(&web).is_some());
-    objects.is_settled(&web, 5, 3, copy(10));
+    objects.is_settled(&web, last(5), 3, copy(10));
     objects.copy_is_there(1, &web.name, copy(11), 0);
     assert!(objects.turn(&web).is_some());
-    objects.is_settled(&web, 5, 3, copy(11));
+    objects.is_settled(&web, last(5), 3, copy(11));
     // What belongs to it has changed.
     assert_eq!(objects.turn(&web), None);
     objects.is_due(&web);
@@ -229,7 +237,7 @@ fn what_belongs_to_a_copy_that_is_just_being_made_leads_to_its_object() {
     assert_eq!(found(&objects, 0), std::slice::from_ref(&web));
     assert_eq!(objects.being_placed(2), []);
     objects.is_due(&web);
-    assert!(!objects.is_settled(&web, 5, 1, copy(10)));
+    assert!(!objects.is_settled(&web, last(5), 1, copy(10)));
     objects.is_tried(&web);
     assert_eq!(objects.being_placed(1), []);
     assert!(objects.turn(&web).is_some(), "it is checked once more");

@@ -7,11 +7,13 @@ use crate::copy;
 use crate::keys::ObjectKey;
 use crate::lifecycle::{self, Next, Pair};
 use crate::trouble::Stop;
+use crate::turn::Last;
 
 impl Pass<'_> {
     /// All steps, as far as they can be done now.
     pub(super) async fn all(&mut self) -> Result<Settled, Stop> {
-        let Some(object) = self.read().await? else {
+        let at_hand = self.copy_at_hand().await;
+        let Some(object) = self.read(at_hand.as_ref()).await? else {
             return self.without_origin().await;
         };
         let is_ending = lifecycle::is_in_deletion(&object);
@@ -35,7 +37,11 @@ impl Pass<'_> {
             };
         }
         // One that was never seen before has no copy: nobody has to search for it.
-        let copy = if is_known { self.find_copy().await? } else { None };
+        let copy = if is_known {
+            self.find_copy_of(&object, at_hand).await?
+        } else {
+            None
+        };
         if let (true, None, Some(copy)) = (is_ending, &self.key.workspace_path, &copy) {
             self.key.workspace_path = ObjectKey::of_copy(copy).and_then(|key| key.workspace_path);
         }
@@ -95,15 +101,42 @@ impl Pass<'_> {
     async fn bring(&self, object: &Value, copy: Value) -> Result<Settled, Stop> {
         let wanted = self.mutated(object, &copy)?;
         let kept = copy::state(&wanted, self.subresources());
-        let hash = hash_of(&kept);
         let is_marked = copy::patch(&wanted, &wanted, &copy, &self.terms(), &self.key).is_none();
-        let copy = if self.job.turn.state == Some(hash) && is_marked {
+        let copy = if self.is_last(&kept) && is_marked {
             copy
         } else {
             self.update(object, (&wanted, &kept), copy).await?
         };
         self.return_status(object, &copy).await?;
         self.relate(object, &copy).await?;
-        Ok(Settled::Done(hash, copied(&copy)))
+        Ok(self.done(&kept, &copy))
+    }
+
+    /// The copy. Where the object has changed, the last state is read meanwhile: both are needed then.
+    async fn find_copy_of(&self, object: &Value, at_hand: Option<Value>) -> Result<Option<Value>, Stop> {
+        // Rules may need the copy to say what is wanted.
+        let wanted = self.mutated(object, &Value::Null);
+        let has_changed = wanted.is_ok_and(|wanted| !self.is_last(&copy::state(&wanted, self.subresources())));
+        if self.is_ending.get() || !has_changed {
+            return self.find_copy(at_hand).await;
+        }
+        let (copy, _) = tokio::join!(self.find_copy(at_hand), self.read_states());
+        copy
+    }
+
+    /// True if this was wanted when both were last in sync.
+    fn is_last(&self, kept: &Value) -> bool {
+        let last = self.job.turn.last.as_ref();
+        last.is_some_and(|last| last.state == hash_of(kept))
+    }
+
+    /// Both are in sync.
+    pub(super) fn done(&self, kept: &Value, copy: &Value) -> Settled {
+        let last = Last {
+            uid: self.uid.borrow().as_str().into(),
+            state: hash_of(kept),
+            status: hash_of(&copy["status"]),
+        };
+        Settled::Done(last, copied(copy))
     }
 }

@@ -29,7 +29,7 @@ impl Pass<'_> {
     pub(super) async fn without_origin(&self) -> Result<Settled, Stop> {
         self.is_ending.set(true);
         self.is_known.set(true);
-        let Some(copy) = self.find_copy().await? else {
+        let Some(copy) = self.find_copy(None).await? else {
             return Ok(Settled::Gone);
         };
         let metadata = &copy["metadata"];

@@ -4,7 +4,6 @@
 //! takes 700, and a pass has some copies of all. Who writes objects in a workspace chooses that: so only one large object
 //! at a time counts for how much memory the agent needs, and no other one waits for that.
 
-use std::cell::RefCell;
 use std::fs;
 use std::sync::Arc;
 
@@ -70,14 +69,15 @@ fn limits_of(cgroups: &str) -> Vec<String> {
 /// The turn of large objects, which a pass takes when it meets one, and has until it ends.
 pub(super) struct Large<'a> {
     limits: &'a Limits,
-    taken: RefCell<Option<OwnedMutexGuard<()>>>,
+    /// Two requests of a pass may be under way at once.
+    taken: Mutex<Option<OwnedMutexGuard<()>>>,
 }
 
 impl<'a> Large<'a> {
     pub(super) fn new(limits: &'a Limits) -> Self {
         Self {
             limits,
-            taken: RefCell::default(),
+            taken: Mutex::default(),
         }
     }
 
@@ -93,10 +93,11 @@ impl<'a> Large<'a> {
             );
             return Err(Stop::because(doing, words, ADVICE));
         }
-        let has_turn = self.taken.borrow().is_some();
-        if weight >= LARGE && !has_turn {
-            let turn = Arc::clone(&self.limits.turn).lock_owned().await;
-            self.taken.replace(Some(turn));
+        if weight >= LARGE {
+            let mut taken = self.taken.lock().await;
+            if taken.is_none() {
+                *taken = Some(Arc::clone(&self.limits.turn).lock_owned().await);
+            }
         }
         Ok(())
     }
@@ -149,14 +150,16 @@ mod tests {
         one.reads("reading", &large).await.unwrap();
         one.reads("reading", &large).await.unwrap();
         small.reads("reading", &list(&json!({"a": 0}), 100)).await.unwrap();
-        assert!(small.taken.borrow().is_none());
+        assert!(small.taken.lock().await.is_none());
         tokio::select! {
             biased;
             _ = other.reads("reading", &large) => panic!("it has the turn of another one"),
             () = tokio::task::yield_now() => {}
         }
         drop(one);
-        other.reads("reading", &large).await.unwrap();
+        // Two requests of one pass have its turn together.
+        let (first, second) = tokio::join!(other.reads("reading", &large), other.reads("reading", &large));
+        assert!(first.is_ok() && second.is_ok());
     }
 
     #[tokio::test]

@@ -24,6 +24,7 @@ mod reading;
 mod records;
 mod recovering;
 mod related;
+mod returning;
 mod state;
 
 use std::cell::{Cell, RefCell};
@@ -32,7 +33,7 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use kube_lite::{Cluster, Content, Error, NewStatus, ObjectName, OnlyWith, ResourceType, without_values};
+use kube_lite::{Cluster, Content, Error, ObjectName, ResourceType, without_values};
 use serde_json::Value;
 
 pub(crate) use self::clearing::{Cleared, clear};
@@ -40,19 +41,18 @@ pub(crate) use self::known::Known;
 use self::large::Large;
 use self::letting_go::Belonging;
 use self::reading::unread;
-use self::records::{ACCEPTED, NO_STATUS, STATUS_SYNCED, SYNCED};
+use self::records::{ACCEPTED, SYNCED};
 use self::state::States;
-use crate::apply::{self, WRITER};
+use crate::apply;
 use crate::copy::{self, Marks, Terms};
 use crate::kcp::{self, parsed};
 use crate::keys::ObjectKey;
-use crate::kinds::TypeOf;
 use crate::lifecycle::{self, Propagation};
 use crate::mutation::RuleError;
 use crate::route::Route;
 use crate::sides::{Primary, Side};
 use crate::trouble::Stop;
-use crate::turn::{AtHand, Copied, FoundUses, Turn, Use};
+use crate::turn::{AtHand, Copied, FoundUses, Last, Turn, Use};
 use driver::events::Record;
 
 /// What is to be done with an object.
@@ -80,8 +80,8 @@ pub(crate) enum Settled {
     Waits,
     /// The same, without news.
     Later,
-    /// It is in sync: what is wanted, in a few bits, and the copy.
-    Done(u64, Copied),
+    /// It is in sync with this copy.
+    Done(Last, Copied),
 }
 
 /// What comes of a pass.
@@ -324,73 +324,10 @@ impl Pass<'_> {
         parsed(&written?).map(Some)
     }
 
-    /// The status goes back.
-    async fn return_status(&self, object: &Value, copy: &Value) -> Result<(), Stop> {
-        let [remote, _] = self.route.served.has_status;
-        if !remote || self.known.is_without_status(self.primary.route) {
-            return Ok(());
-        }
-        let copy = self.mutated_status(object, copy)?;
-        let Some(status) = copy::status(object, &copy) else {
-            return Ok(());
-        };
-        let status = status.to_string();
-        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-        let new = NewStatus {
-            status: &status,
-            subresource: true,
-            manager: WRITER,
-        };
-        let only = OnlyWith::Uid(uid);
-        let written = self
-            .shard
-            .replace_status(self.route.remote(), &self.primary.name, only, &new)
-            .await;
-        let written = match written.and_then(|written| parsed::<Value>(&written)) {
-            // API servers say of a subresource that is missing that the object is not there.
-            Err(error) if error.status().is_some_and(|it| it.code == 404) && self.has_no_status().await => {
-                if self.known.has_no_status(self.primary.route) {
-                    self.record(object, NO_STATUS);
-                }
-                return Ok(());
-            }
-            written => written.map_err(|error| self.stop_of_primary("returning the status", error))?,
-        };
-        // Of what the workspace's type does not keep, nothing has come: then that would be said, and checked, for ever.
-        if version_of(&written) != version_of(object) {
-            self.record(object, STATUS_SYNCED);
-        }
-        Ok(())
-    }
-
-    /// True if the workspace serves the type, and without a status.
-    async fn has_no_status(&self) -> bool {
-        let remote = self.route.remote();
-        let type_of = TypeOf {
-            group: remote.group.clone(),
-            version: remote.version.clone(),
-            resource: remote.resource.clone(),
-        };
-        let (at, workspace) = ((self.primary.shard(), self.shard), self.primary.name.workspace());
-        let served = self.known.served(at, workspace, &type_of).await;
-        matches!(served, Ok(Some(served)) if !served.status_subresource)
-    }
-
     /// The object as it is wanted on the service cluster.
     fn mutated(&self, object: &Value, copy: &Value) -> Result<Value, Stop> {
         let mutated = self.route.rules.spec(object.clone(), copy, self.now);
         mutated.map_err(|error| self.rule_fails(&error, object))
-    }
-
-    /// The copy with the status that is wanted in the workspace.
-    fn mutated_status(&self, object: &Value, copy: &Value) -> Result<Value, Stop> {
-        let mut mutated = copy.clone();
-        if self.route.rules.has_status() {
-            let status = self.route.rules.status(copy, object, self.now);
-            let status = status.map_err(|error| self.rule_fails(&error, copy))?;
-            mutated["status"] = status.unwrap_or_default();
-        }
-        Ok(mutated)
     }
 
     fn rule_fails(&self, error: &RuleError, object: &Value) -> Stop {
@@ -462,7 +399,7 @@ fn version_of(object: &Value) -> u64 {
     version.parse().unwrap_or_default()
 }
 
-/// What is wanted in a few bits, to see whether it is the same as before in this process.
+/// A value in a few bits, to see whether it is the same as before in this process.
 fn hash_of(state: &Value) -> u64 {
     use std::hash::{DefaultHasher, Hash as _, Hasher as _};
     let mut hasher = DefaultHasher::new();

@@ -21,9 +21,16 @@ const SEVERAL: &str = "leave the one that is the copy, and take the label syncag
     delete them; nothing is written to any of them, or deleted, before";
 
 impl Pass<'_> {
-    /// The object as it is now.
-    pub(super) async fn read(&self) -> Result<Option<Value>, Stop> {
-        let found = self.found().await?;
+    /// The object as it is now. What its copy says goes back first, where that was all that has changed.
+    pub(super) async fn read(&self, copy: Option<&Value>) -> Result<Option<Value>, Stop> {
+        let returned = match copy {
+            Some(copy) => self.return_ahead(copy).await?,
+            None => None,
+        };
+        let found = match returned {
+            None => self.found().await?,
+            returned => returned,
+        };
         self.version.set(found.as_ref().map(version_of).unwrap_or_default());
         let uid = found.as_ref().and_then(|found| found["metadata"]["uid"].as_str());
         self.uid.replace(uid.unwrap_or_default().to_owned());
@@ -51,20 +58,26 @@ impl Pass<'_> {
         }
     }
 
+    /// The copy as it was heard of, if nothing has to be asked.
+    pub(super) async fn copy_at_hand(&self) -> Option<Value> {
+        let Some(AtHand::Copy(copy)) = self.job.at_hand.as_ref().filter(|_| !self.job.turn.has_several) else {
+            return None;
+        };
+        self.large.reads(COPY, copy).await.ok()?;
+        // One from before our own last write is none.
+        let is_it = |copy: &Value| self.is_copy(copy) && version_of(copy) >= self.job.turn.settled;
+        parsed(copy).ok().filter(is_it)
+    }
+
     /// The copy, by the labels that say of which object it is.
-    pub(super) async fn find_copy(&self) -> Result<Option<Value>, Stop> {
+    pub(super) async fn find_copy(&self, at_hand: Option<Value>) -> Result<Option<Value>, Stop> {
         let is_ending = self.is_ending.get();
         let local = self.route.local();
         if self.job.turn.has_several {
             return self.list_copy().await;
         }
-        if let Some(AtHand::Copy(copy)) = &self.job.at_hand {
-            let allowed = self.large.reads(COPY, copy).await;
-            // One from before our own last write is none.
-            let is_it = |copy: &Value| self.is_copy(copy) && version_of(copy) >= self.job.turn.settled;
-            if let Some(copy) = allowed.ok().and_then(|()| parsed(copy).ok()).filter(is_it) {
-                return Ok(Some(copy));
-            }
+        if at_hand.is_some() {
+            return Ok(at_hand);
         }
         if let Some(known) = &self.job.turn.copy {
             match self.service.get(local, &known.name, Content::Full).await {

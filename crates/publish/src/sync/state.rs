@@ -125,7 +125,7 @@ impl Pass<'_> {
         ObjectName::new(&self.job.namespace, &name)
     }
 
-    async fn read_states(&self) -> Result<(), Stop> {
+    pub(super) async fn read_states(&self) -> Result<(), Stop> {
         if self.states.read.borrow().is_some() {
             return Ok(());
         }
