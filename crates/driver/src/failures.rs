@@ -35,6 +35,11 @@ pub trait Failing: Clone + Eq + Hash {
 
     /// The side, of which several things may fail for one reason.
     fn side(&self) -> impl Hash;
+
+    /// Of which tenant it is, where there are some: none takes all lines from the others.
+    fn tenant(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// All that fails, or has failed lately.
@@ -73,6 +78,8 @@ struct Shared {
 struct Burst {
     begin: Instant,
     lines: u32,
+    /// How many of them each tenant has.
+    of_tenants: HashMap<u32, u32>,
     /// Failures that found no room for a line.
     unlogged: u32,
 }
@@ -115,7 +122,11 @@ impl<S: Failing> Failures<S> {
             Some(_) => false,
             None => is_news,
         };
-        if !is_due || is_thing && !self.burst.get_or_insert_with(|| Burst::begin(now)).takes(now, is_news) {
+        if !is_due {
+            return None;
+        }
+        let burst = self.burst.get_or_insert_with(|| Burst::begin(now));
+        if is_thing && !burst.takes(subject.tenant(), now, is_news) {
             return None;
         }
         let streak = self.streaks.get_mut(subject)?;
@@ -321,17 +332,24 @@ impl Burst {
         Self {
             begin: now,
             lines: 0,
+            of_tenants: HashMap::new(),
             unlogged: 0,
         }
     }
 
-    /// True if there is room for a line now. News without room is summed up.
-    fn takes(&mut self, now: Instant, is_news: bool) -> bool {
+    /// True if there is room for a line now: as many as a tenant has stay free for others. News without room is summed up.
+    fn takes(&mut self, tenant: Option<u32>, now: Instant, is_news: bool) -> bool {
         if now.duration_since(self.begin) >= BURST {
             (self.begin, self.lines) = (now, 0);
+            self.of_tenants.clear();
         }
-        let has_room = self.lines < LINES;
-        self.lines += u32::from(has_room);
+        let had = tenant.and_then(|tenant| self.of_tenants.get(&tenant)).copied();
+        let had = had.unwrap_or_default();
+        let has_room = self.lines + had < LINES;
+        if has_room {
+            self.lines += 1;
+            self.of_tenants.extend(tenant.map(|tenant| (tenant, had + 1)));
+        }
         self.unlogged += u32::from(!has_room && is_news);
         has_room
     }

@@ -10,6 +10,7 @@ enum Side {
 enum Subject {
     Side(Side),
     Thing(Side, String),
+    OfTenant(u32, u32),
 }
 
 impl Subject {
@@ -20,12 +21,21 @@ impl Subject {
 
 impl Failing for Subject {
     fn is_thing(&self) -> bool {
-        matches!(self, Self::Thing(..))
+        !matches!(self, Self::Side(_))
     }
 
     fn side(&self) -> impl Hash {
-        let (Self::Side(side) | Self::Thing(side, _)) = self;
-        *side
+        match self {
+            Self::Side(side) | Self::Thing(side, _) => *side,
+            Self::OfTenant(..) => Side::Hub,
+        }
+    }
+
+    fn tenant(&self) -> Option<u32> {
+        match self {
+            Self::OfTenant(tenant, _) => Some(*tenant),
+            _ => None,
+        }
     }
 }
 
@@ -140,6 +150,24 @@ async fn a_permission_that_comes_and_goes_has_few_lines() {
         tokio::time::advance(Duration::from_secs(1)).await;
     }
     assert_eq!((lines, ends), (2, 1));
+}
+
+// Issue 45: objects of one tenant that failed in many ways left no line to the others.
+#[tokio::test(start_paused = true)]
+async fn no_tenant_has_all_lines() {
+    let mut failures = Failures::default();
+    let logged = |failures: &mut Failures, tenant| {
+        let things = (0..100).map(|index| Subject::OfTenant(tenant, index));
+        let fails = things
+            .zip(0..)
+            .filter(|(thing, kind)| failures.fails(thing, *kind, None, now()).is_some());
+        fails.count()
+    };
+    let counts = [1, 2, 1, 3, 4].map(|tenant| logged(&mut failures, tenant));
+    assert_eq!(counts, [10, 5, 0, 3, 1]);
+    assert_eq!((0..9).filter(|&index| fails(&mut failures, index, None)).count(), 1);
+    tokio::time::advance(BURST).await;
+    assert_eq!(logged(&mut failures, 5), 10);
 }
 
 #[tokio::test(start_paused = true)]

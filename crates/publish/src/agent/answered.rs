@@ -84,7 +84,7 @@ impl Agent {
         self.record_here(record);
     }
 
-    fn follow_routes(&mut self, outcome: &Outcome) {
+    pub(super) fn follow_routes(&mut self, outcome: &Outcome) {
         if let Some(ends) = outcome.ends {
             self.end_route(ends);
         }

@@ -105,9 +105,7 @@ impl Agent {
     }
 
     fn is_misfit(&mut self, misfit: &Misfit) {
-        if let Some(route) = misfit.left {
-            self.end_route(route);
-        }
+        self.follow_routes(&misfit.outcome);
         let record = self.report.is_misfit(misfit, self.now);
         self.record_here(record);
     }

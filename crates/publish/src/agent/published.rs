@@ -51,15 +51,16 @@ pub(super) struct Misfit {
     pub(super) name: Rc<str>,
     pub(super) uid: Rc<str>,
     pub(super) words: String,
-    pub(super) left: Option<u32>,
+    /// What becomes of its objects.
+    pub(super) outcome: Outcome,
 }
 
 /// See the module's doc.
 #[derive(Default)]
 pub(super) struct Published {
     all: BTreeMap<Rc<str>, One>,
-    /// Those that cannot be understood.
-    misfits: BTreeSet<Rc<str>>,
+    /// Those that cannot be understood, and why. What they were before an edit is still known of some.
+    misfits: BTreeMap<Rc<str>, Box<str>>,
     routes: BTreeMap<u32, Rc<Route>>,
     next_route: u32,
     unlisted: BTreeSet<Rc<str>>,
@@ -74,7 +75,7 @@ impl Published {
 
     /// How many there are, with those that cannot be understood.
     pub(super) fn len(&self) -> usize {
-        self.all.len() + self.misfits.len()
+        self.all.len() + self.misfits.keys().filter(|name| !self.all.contains_key(*name)).count()
     }
 
     pub(super) fn are_read(&self) -> bool {
@@ -82,7 +83,7 @@ impl Published {
     }
 
     pub(super) fn begin(&mut self) {
-        self.unlisted = self.all.keys().chain(&self.misfits).cloned().collect();
+        self.unlisted = self.all.keys().chain(self.misfits.keys()).cloned().collect();
     }
 
     /// One is there.
@@ -97,12 +98,16 @@ impl Published {
         let resource = match read {
             Ok(resource) => Rc::new(resource),
             Err(words) => {
-                let left = self.leave(&name);
-                self.misfits.insert(Rc::clone(&name));
-                return Err(Misfit { name, uid, words, left });
+                let outcome = self.is_misfit(&name, &uid, &words);
+                return Err(Misfit {
+                    name,
+                    uid,
+                    words,
+                    outcome,
+                });
             }
         };
-        self.misfits.remove(&name);
+        let was_misfit = self.misfits.remove(&name).is_some();
         if resource.is_deleted {
             return Ok(Change::Left(Rc::clone(&name), self.leave(&name)));
         }
@@ -115,7 +120,7 @@ impl Published {
                 .is_none_or(|served| Some(&*served.schema) == schema.as_deref());
             known.resource = resource;
             // Somebody else has written another name into its status.
-            return Ok(if is_ours {
+            return Ok(if is_ours && !was_misfit {
                 Change::Nothing
             } else {
                 Change::Publish(name)
@@ -135,6 +140,21 @@ impl Published {
             self.all.insert(Rc::clone(&name), one);
         }
         Ok(Change::Publish(name))
+    }
+
+    /// One cannot be understood. Where it was edited, its objects fail from now on, as if a rule were wrong.
+    fn is_misfit(&mut self, name: &Rc<str>, uid: &str, words: &str) -> Outcome {
+        let known = self.all.get(name).filter(|known| *known.uid == *uid);
+        let known = known.map(|known| Rc::clone(&known.resource));
+        let ends = if known.is_none() { self.leave(name) } else { None };
+        self.misfits.insert(Rc::clone(name), words.into());
+        match known {
+            Some(known) => self.breaks(name, &known, None, words),
+            None => Outcome {
+                ends,
+                ..Outcome::default()
+            },
+        }
     }
 
     /// One is gone, or has other labels now.
@@ -239,7 +259,8 @@ impl Published {
         if !is_same(&known.resource, resource) {
             return None;
         }
-        if let Err(words) = check_rules(&known.resource) {
+        let misfit = self.misfits.get(name).map(ToString::to_string);
+        if let Err(words) = misfit.map_or_else(|| check_rules(&known.resource), Err) {
             return Some(self.breaks(name, resource, Some(served), &words));
         }
         // Which schema another one has made, only the status says.
@@ -298,7 +319,8 @@ impl Published {
         };
         known.is_tried = true;
         let before = known.route.and_then(|number| self.routes.get(&number));
-        if before.is_some_and(|route| is_same(&route.resource, &known.resource)) {
+        let was_edited = self.misfits.contains_key(name) && before.is_some_and(|route| !route.is_broken);
+        if !was_edited && before.is_some_and(|route| is_same(&route.resource, &known.resource)) {
             return outcome;
         }
         // Without a schema there is no object.

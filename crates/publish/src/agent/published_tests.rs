@@ -160,7 +160,7 @@ fn one_that_cannot_be_understood_counts_among_those_that_match() {
 }
 
 #[test]
-fn one_that_is_gone_or_wrong_leaves_with_its_route() {
+fn one_that_is_gone_leaves_with_its_route_and_one_that_is_wrong_ends_what_is_deleted() {
     let mut published = Published::default();
     let begin = |published: &mut Published| {
         assert!(published.is_there(&object("1", &json!({}))).is_ok());
@@ -180,8 +180,21 @@ fn one_that_is_gone_or_wrong_leaves_with_its_route() {
         .is_there(&object("1", &json!({"projection": {"scope": "Any"}})))
         .err()
         .unwrap();
-    assert_eq!(misfit.left, route);
     assert!(misfit.words.contains("spec.projection.scope"), "{}", misfit.words);
+    let Outcome { ends, begins, .. } = misfit.outcome;
+    assert_eq!(ends, route);
+    assert!(published.route(begins.unwrap()).unwrap().is_broken);
+    // Whatever becomes of its type meanwhile.
+    let resource = published.get("shops").unwrap();
+    let found = published.is_served("shops", &resource, served("b"), true).unwrap();
+    assert!(found.wrong.is_some() && found.begins.is_none());
+    // Nor does it begin again before it is as it was.
+    let route = begin(&mut published);
+    assert!(!published.route(route.unwrap()).unwrap().is_broken);
+    // Of another one by that name, nothing is known.
+    let misfit = published.is_there(&object("2", &json!({"projection": {"scope": "Any"}})));
+    assert_eq!(misfit.err().unwrap().outcome.ends, route);
+    assert!(published.get("shops").is_none());
     let route = begin(&mut published);
     published.begin();
     assert_eq!(published.is_complete(), [Change::Left("shops".into(), route)]);

@@ -42,6 +42,13 @@ impl Failing for Subject {
     }
 
     fn side(&self) -> impl Hash {}
+
+    fn tenant(&self) -> Option<u32> {
+        match self {
+            Self::Object(primary) => Some(primary.workspace),
+            _ => None,
+        }
+    }
 }
 
 /// See the module's doc.
