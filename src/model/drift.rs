@@ -1,12 +1,44 @@
 //! Copies that somebody else changes or deletes: corrected at once, and backed off when that turns into contention.
 
+use std::collections::BTreeMap;
+
 use kube_lite::ObjectName;
 use kube_lite::logging::log_line;
 
 use super::inventory::Link;
 use super::{Key, Model, Task, TypeId};
 use crate::side::Side;
+use crate::sync::job::Ending;
 use crate::sync::managed_fields::last_writer;
+
+/// Of so many copies it is kept what others have done to them.
+const MANY: usize = 256;
+
+const CORRECTED: &str = "a copy was changed by somebody else; what its origin sets is corrected";
+const WHEN_IT_ANSWERS: &str =
+    "a copy was changed by somebody else; what its origin sets is corrected when the other side answers";
+
+/// What others have done to copies that are not corrected yet.
+#[derive(Default)]
+pub(super) struct Drifts(BTreeMap<Key, Drift>);
+
+/// What somebody has done to a copy.
+struct Drift {
+    /// In words.
+    words: String,
+    /// Who, and which fields, for the line that says so once it is corrected; none if there was one.
+    line: Option<[String; 2]>,
+}
+
+impl Default for Drift {
+    /// What is said if nothing was kept.
+    fn default() -> Self {
+        Self {
+            words: "it was changed by somebody else".to_owned(),
+            line: None,
+        }
+    }
+}
 
 impl Model {
     /// The copies' side says that a copy is gone, at this version (0 if unknown). One that its origin wants is created
@@ -33,8 +65,8 @@ impl Model {
                 "a copy was deleted, or has lost its label, by somebody else; it is corrected"
             };
             self.report.drift(side, &copy, (message, "", ""), damped);
-            let words = "it was deleted, or has lost its label, by somebody else";
-            self.event_of_drift(type_id, name, words.to_owned());
+            let words = "it was deleted, or has lost its label, by somebody else".to_owned();
+            self.is_disturbed(type_id, name, Drift { words, line: None });
         }
         self.enqueue(type_id, name.clone(), None);
     }
@@ -63,22 +95,58 @@ impl Model {
         // In a dry run nothing is, and what would be is shown.
         if state.inventory.is_wanted(&name) && !is_ending && !self.settings.dry_run {
             let damped = state.inventory.is_known_contention(&name, now);
-            let message = if self.sides.of(state.plan.direction.origin()).answering.is_silent() {
-                "a copy was changed by somebody else; what its origin sets is corrected when the other side answers"
-            } else {
-                "a copy was changed by somebody else; what its origin sets is corrected"
-            };
-            self.report.drift(side, &copy, (message, &manager, &fields), damped);
             let words = match &*manager {
-                "" => "it was changed by somebody else".to_owned(),
+                "" => Drift::default().words,
                 manager => format!("it was changed by {manager} ({fields})"),
             };
-            self.event_of_drift(type_id, &name, words);
+            let is_silent = self.sides.of(state.plan.direction.origin()).answering.is_silent();
+            let line = if is_silent || self.drifts.0.len() >= MANY {
+                let message = if is_silent { WHEN_IT_ANSWERS } else { CORRECTED };
+                self.report.drift(side, &copy, (message, &manager, &fields), damped);
+                None
+            } else {
+                Some([manager, fields])
+            };
+            self.is_disturbed(type_id, &name, Drift { words, line });
         }
         // What has failed is not tried earlier for that.
         if !self.queue.has(&Key::new(type_id, Task::Object, name.clone())) {
             self.enqueue(type_id, name, None);
         }
+    }
+
+    /// Keeps what somebody has done to a copy until a worker has corrected it, if that is what comes of it: where nobody has
+    /// set a field at the origin, another value is left as it is.
+    fn is_disturbed(&mut self, type_id: TypeId, name: &ObjectName, drift: Drift) {
+        if self.drifts.0.len() >= MANY {
+            // Of what is not wanted any more, nothing is corrected.
+            let types = &self.types;
+            let is_wanted = |key: &Key| {
+                types
+                    .get(&key.type_id)
+                    .is_some_and(|state| state.inventory.is_wanted(&key.name))
+            };
+            self.drifts.0.retain(|key, _| is_wanted(key));
+        }
+        if self.drifts.0.len() < MANY {
+            let key = Key::new(type_id, Task::Object, name.clone());
+            self.drifts.0.insert(key, drift);
+        }
+    }
+
+    /// A worker has synced an object; if it `corrects` what somebody had done to its copy, that is said.
+    pub(super) fn drift_is_over(&mut self, key: &Key, (side, copy): (Side, &str), ending: &Ending, corrects: bool) {
+        let drift = self.drifts.0.remove(key).unwrap_or_default();
+        let Ending::Changed(change) = ending else { return };
+        if !corrects || change.word().is_none() {
+            return;
+        }
+        if let Some([manager, fields]) = &drift.line {
+            let state = self.types.get(&key.type_id);
+            let damped = state.is_some_and(|state| state.inventory.is_known_contention(&key.name, self.now));
+            self.report.drift(side, copy, (CORRECTED, manager, fields), damped);
+        }
+        self.event_of_drift(key, &drift.words);
     }
 
     /// A key was put off. Where what it waits for was seen only by workers, nothing has logged that yet.

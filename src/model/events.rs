@@ -32,7 +32,7 @@ use crate::sync::own_objects::record_name;
 const LOST: Duration = Duration::from_secs(10);
 /// How long a copy may take to end until there is one: most finalizers are removed before.
 const ENDING: Duration = Duration::from_secs(30);
-/// Of how many copies it is known since when they end, and who has changed them.
+/// Of how many copies it is known since when they end.
 const MANY: usize = 64;
 /// On so many configs there are Events about the whole edge.
 const CONFIGS: usize = 3;
@@ -41,8 +41,6 @@ const CONFIGS: usize = 3;
 #[derive(Default)]
 pub(super) struct Events {
     kept: Kept,
-    /// What others have done to copies that are not corrected yet.
-    drifts: BTreeMap<Key, String>,
     /// When it is seen whether these copies still end.
     ending: BTreeMap<Key, Instant>,
     /// Since when the hub is lost, if there is an Event about it.
@@ -135,27 +133,16 @@ impl Model {
         self.happens_to(key, EventReason::of_failure(reason), words);
     }
 
-    /// Somebody else has changed a copy, which will be corrected.
-    pub(super) fn event_of_drift(&mut self, type_id: TypeId, name: &ObjectName, words: String) {
-        if self.events.drifts.len() >= MANY {
-            self.events.drifts.clear();
-        }
-        let key = Key::new(type_id, Task::Object, name.clone());
-        self.events.drifts.insert(key, words);
-    }
-
-    /// A worker has synced an object; what it `corrects` is said with who had changed it.
-    pub(super) fn event_of_success(&mut self, key: &Key, ending: &Ending, corrects: bool) {
-        let drift = self.events.drifts.remove(key);
-        let Ending::Changed(change) = ending else { return };
-        if *change == Change::Replaced {
+    /// A worker has synced an object.
+    pub(super) fn event_of_success(&mut self, key: &Key, ending: &Ending) {
+        if *ending == Change::Replaced {
             let words = "the server could not change it, so it was deleted and created again";
             self.happens_to(key, EventReason::Replaced, words.to_owned());
         }
-        if !corrects || change.word().is_none() {
-            return;
-        }
-        let drift = drift.unwrap_or_else(|| "it was changed by somebody else".to_owned());
+    }
+
+    /// Somebody else has changed or deleted a copy, and a worker has corrected that.
+    pub(super) fn event_of_drift(&mut self, key: &Key, drift: &str) {
         let direction = self.types.get(&key.type_id).map(|state| state.plan.direction);
         let whose = if direction == Some(Direction::Up) {
             "its copy at the hub: "

@@ -80,6 +80,7 @@ use self::config_status::ConfigStatuses;
 use self::configs::SelectedConfigs;
 use self::definitions::TypeDefinitionReads;
 use self::deselections::Deselections;
+use self::drift::Drifts;
 use self::edge_object::EdgeObject;
 use self::effect::{Answer, Done, Effect, Effects, Kept, Request};
 pub use self::events::EventReason;
@@ -270,6 +271,7 @@ pub(crate) struct Model {
     heartbeat: Heartbeat,
     statuses: ConfigStatuses,
     events: Events,
+    drifts: Drifts,
     edge_object: EdgeObject,
     queue: Queue<Key>,
     workers: Workers,
@@ -324,6 +326,7 @@ impl Model {
             heartbeat: Heartbeat::default(),
             statuses: ConfigStatuses::default(),
             events: Events::default(),
+            drifts: Drifts::default(),
             edge_object,
             queue,
             workers,

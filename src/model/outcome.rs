@@ -172,7 +172,8 @@ impl Model {
         };
         self.both_work(direction, origin, copy.clone(), waits_for);
         self.event_of_failure(key, side, copy.clone());
-        self.event_of_success(key, &outcome.ending, corrects);
+        self.event_of_success(key, &outcome.ending);
+        self.drift_is_over(key, (side, &copy), &outcome.ending, corrects);
         self.report_synced(side, &copy, &outcome.ending, corrects);
         if let (Ending::Changed(_), Some(since)) = (&outcome.ending, self.queue.since(key)) {
             self.report.synced(side, self.now.duration_since(since));

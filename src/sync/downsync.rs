@@ -186,8 +186,11 @@ async fn apply(
         return replace(hub, edge, job, desired, why).await;
     }
     let left = left_to_others::without_it(hub, edge, job, desired, copy).await?;
-    let applied = left.as_ref().unwrap_or(desired);
-    match write(edge, job, applied, in_place, adopted).await {
+    let (applied, before) = match &left {
+        Some((less, copy)) => (less, Some(&**copy)),
+        None => (desired, None),
+    };
+    match write(edge, job, applied, (in_place, before), adopted).await {
         Err(refusal) => match Replacing::after(&refusal, is_another, job, desired).filter(|_| may_go) {
             Some(why) => replace(hub, edge, job, desired, why).await,
             None => Err(failed(Side::Edge, "applying")(refusal)),
@@ -211,11 +214,12 @@ async fn has_what_stays(edge: &Cluster, job: &Job, desired: &Desired) -> Result<
         .map_err(failed(Side::Edge, "reading"))
 }
 
+/// Applies to the copy; `before` is that, if it was read.
 async fn write(
     edge: &Cluster,
     job: &Job,
     desired: &Desired,
-    in_place: &InPlace,
+    (in_place, before): (&InPlace, Option<&[u8]>),
     adopted: bool,
 ) -> Result<Outcome, Error> {
     let source = job.source_mark(desired, in_place.copy);
@@ -258,7 +262,9 @@ async fn write(
         let no_more = json!({"annotations": {DOWNSYNC_OVERWRITE: null}});
         outcome = patch_metadata(edge, job, change, &no_more).await?;
     }
-    if outcome.ending == Change::Updated && outcome.copy.is_some_and(|seen| seen.version == job.copy_version) {
+    let is_as_it_was = || before.is_some_and(|before| left_to_others::is_as_it_was(before, &object));
+    let is_same = outcome.copy.is_some_and(|seen| seen.version == job.copy_version) || is_as_it_was();
+    if outcome.ending == Change::Updated && is_same {
         outcome.ending = Change::Unchanged.into();
     }
     Ok(outcome)

@@ -30,14 +30,14 @@ pub(super) struct Theirs {
     pub(super) unnamed: Vec<Path>,
 }
 
-/// What is applied to a copy; `None` if it is all that the origin has.
+/// What is applied to a copy, and the copy as it was read for that; `None` if it is all that the origin has.
 pub(super) async fn without_it(
     origins: &Cluster,
     copies: &Cluster,
     job: &Job,
     desired: &Desired,
     standing: Copy,
-) -> Result<Option<Desired>, Failure> {
+) -> Result<Option<(Desired, bytes::Bytes)>, Failure> {
     let may_be_theirs = standing.others_have_more || may_be_scaled(job, desired);
     if standing.state == CopyState::Absent || !(desired.restarts_pods() || may_be_theirs) {
         return Ok(None);
@@ -47,13 +47,27 @@ pub(super) async fn without_it(
     };
     let without = desired.without_earlier_restarts(&copy);
     if !may_be_theirs {
-        return Ok(without);
+        return Ok(without.map(|without| (without, copy)));
     }
     let wanted = without.as_ref().unwrap_or(desired);
     let theirs = set_by_others(&copy, job, wanted, job.policy.reverts(job.selection));
     let theirs = theirs.map_err(failed(Side::of(copies), "reading"))?;
     let without_theirs = without_unset(origins, job, wanted, theirs).await?;
-    Ok(without_theirs.or(without))
+    Ok(without_theirs.or(without).map(|without| (without, copy)))
+}
+
+/// True if a copy is as it was, but for who has set what. All else that others had changed was theirs, then.
+pub(super) fn is_as_it_was(before: &[u8], now: &[u8]) -> bool {
+    let without_managers = |object: &[u8]| {
+        let mut object: Map<String, Value> = serde_json::from_slice(object).ok()?;
+        object.remove("status");
+        for kept_by_server in ["managedFields", "resourceVersion"] {
+            object.get_mut("metadata")?.as_object_mut()?.remove(kept_by_server);
+        }
+        Some(object)
+    };
+    let before = without_managers(before);
+    before.is_some() && before == without_managers(now)
 }
 
 /// True if the copy may have a number that nobody is named for: a server forgets who has scaled an object of a custom type to 0.

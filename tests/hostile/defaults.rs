@@ -63,7 +63,7 @@ async fn a_default_that_nobody_has_set_at_the_hub_is_left_to_who_sets_it_at_the_
     hub.apply_as("argocd", &object("applied", 1)).await;
     create_noted(&hub, &object("noted", 1)).await;
     select(&hub, &all_of(&shop, &[(&group, "works")])).await;
-    let _syncer = pair.syncer(flags);
+    let mut syncer = pair.syncer(flags);
     let own = json!({"size": 2, "mode": "own", "parallelism": 4, "deep": {"mode": "own"},
         "items": [{"name": "a", "proto": "udp"}]});
     for name in ["applied", "noted"] {
@@ -82,6 +82,11 @@ async fn a_default_that_nobody_has_set_at_the_hub_is_left_to_who_sets_it_at_the_
             expected["size"] = json!(size);
             assert_eq!(copy["spec"], expected, "{name}");
         }
+        // Nothing was corrected, and no line says so.
+        let drifted = format!(
+            "reason=CopyDrifted msg=\"a copy was changed by somebody else; what its origin sets is corrected\" side=edge object=Work/{shop}/{name} "
+        );
+        assert!(!syncer.log().contains(&drifted), "{}", syncer.log());
         // Now somebody has.
         patch_as(&hub, "people", &target, &json!({"spec": {"mode": "wanted"}})).await;
         let copy = becomes(&edge, at, "is as the hub wants it", |copy| {
@@ -92,6 +97,7 @@ async fn a_default_that_nobody_has_set_at_the_hub_is_left_to_who_sets_it_at_the_
         // Whoever has set what the hub sets is corrected as ever.
         patch_as(&edge, "operator", &target, &json!({"spec": {"mode": "own"}})).await;
         becomes(&edge, at, "is corrected", |copy| copy["spec"]["mode"] == "wanted").await;
+        syncer.wait_for_log(&drifted, SOON).await;
         assert_eq!(copy["spec"]["parallelism"], 4, "{name}");
     }
     drop_crds(&[&hub, &edge], &[&format!("works.{group}")]).await;
