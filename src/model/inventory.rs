@@ -385,6 +385,17 @@ impl Inventory {
         }
     }
 
+    /// The same, as the worker has seen it then; what is to take its place is tried again.
+    pub(super) fn ends_for_another(&mut self, name: &ObjectName, seen: Option<Seen>) {
+        if let (Some(link), Some(seen)) = (self.objects.get_mut(name), seen)
+            && link.has_copy()
+            && seen.version >= link.seen.version
+        {
+            (link.written, link.seen) = (seen.hash, seen);
+        }
+        self.ends(name);
+    }
+
     /// A worker has synced the object with `wanted`. True if it is out of sync again.
     pub(super) fn settle(&mut self, name: &ObjectName, wanted: u64, seen: Option<Seen>) -> bool {
         let Some(link) = self.objects.get_mut(name) else {

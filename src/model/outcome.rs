@@ -197,6 +197,9 @@ impl Model {
     fn may_soon_end(&mut self, key: &Key, outcome: &Outcome) -> bool {
         let may = !outcome.waits_for.is_empty() && self.queue.failures(key) < LASTING;
         if let Some(state) = self.types.get_mut(&key.type_id).filter(|_| may) {
+            if outcome.ends {
+                state.inventory.ends_for_another(&key.name, outcome.copy);
+            }
             state.inventory.failed(&key.name, LeftOpen::Refused);
         }
         may

@@ -304,7 +304,12 @@ mod tests {
             ..FOREIGN
         };
         let without = without_it(&hub, &edge, &job, &desired, standing).await.unwrap();
-        let contents: BTreeMap<String, Value> = without.unwrap_or(desired).contents().unwrap().into_iter().collect();
+        let contents: BTreeMap<String, Value> = without
+            .map_or(desired, |(less, _)| less)
+            .contents()
+            .unwrap()
+            .into_iter()
+            .collect();
         (contents["spec"].clone(), asked.borrow().len())
     }
 

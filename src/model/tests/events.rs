@@ -251,3 +251,27 @@ fn the_end_of_a_copy_that_we_have_asked_for_is_nobody_elses() {
     bench.succeed(Change::Created);
     assert_eq!(since(&mut bench)[0].0, DriftCorrected);
 }
+
+// Found from outside: whoever read the log went to search for who had deleted it.
+#[test]
+fn the_end_of_a_copy_that_is_replaced_is_nobody_elses() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a"]);
+    let (origins, copies) = (bench.origins(), bench.copies());
+    bench.says(origins, &config_map("a", 20));
+    let (key, job) = bench.take("a");
+    let left = Outcome {
+        desired_hash: bench.desired(&key, &job).map_or(0, |desired| desired.hash),
+        copy: Some(seen(&job, &ending(copy_of("a", 2000)))),
+        waits_for: vec!["example.org/wait".into()],
+        ends: true,
+        ..outcome(Why::Terminating)
+    };
+    bench.ends(key, Ok(left));
+    bench.says(copies, &ending(copy_of("a", 2000)));
+    bench.says_gone(copies, &ending(copy_of("a", 2001)));
+    bench.pass(SECOND);
+    bench.succeed(Change::Created);
+    assert_eq!(since(&mut bench), []);
+    assert_eq!(bench.model.report.counters().corrections(), 0);
+}
