@@ -84,15 +84,6 @@ impl Agent {
         self.record_here(record);
     }
 
-    pub(super) fn follow_routes(&mut self, outcome: &Outcome) {
-        if let Some(ends) = outcome.ends {
-            self.end_route(ends);
-        }
-        if let Some(begins) = outcome.begins {
-            self.begin_route(begins);
-        }
-    }
-
     fn is_exported(&mut self, result: Result<Exported, Stop>) {
         match result {
             Ok(exported) => {

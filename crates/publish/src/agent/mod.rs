@@ -257,6 +257,16 @@ impl Agent {
         }
     }
 
+    /// A PublishedResource has other rules.
+    fn follow_routes(&mut self, outcome: &Outcome) {
+        if let Some(ends) = outcome.ends {
+            self.end_route(ends);
+        }
+        if let Some(begins) = outcome.begins {
+            self.begin_route(begins);
+        }
+    }
+
     /// A route is there no longer. What is under way by it comes to its end.
     fn end_route(&mut self, route: u32) {
         self.running.forget(route);

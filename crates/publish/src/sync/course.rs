@@ -2,12 +2,11 @@
 
 use serde_json::Value;
 
-use super::{Pass, Settled, copied, hash_of};
+use super::{Pass, Settled, hash_of};
 use crate::copy;
 use crate::keys::ObjectKey;
 use crate::lifecycle::{self, Next, Pair};
 use crate::trouble::Stop;
-use crate::turn::Last;
 
 impl Pass<'_> {
     /// All steps, as far as they can be done now.
@@ -128,15 +127,5 @@ impl Pass<'_> {
     fn is_last(&self, kept: &Value) -> bool {
         let last = self.job.turn.last.as_ref();
         last.is_some_and(|last| last.state == hash_of(kept))
-    }
-
-    /// Both are in sync.
-    pub(super) fn done(&self, kept: &Value, copy: &Value) -> Settled {
-        let last = Last {
-            uid: self.uid.borrow().as_str().into(),
-            state: hash_of(kept),
-            status: hash_of(&copy["status"]),
-        };
-        Settled::Done(last, copied(copy))
     }
 }

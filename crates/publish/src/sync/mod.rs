@@ -335,6 +335,16 @@ impl Pass<'_> {
         Stop::because("applying spec.mutation", words, RULES)
     }
 
+    /// Both are in sync.
+    fn done(&self, kept: &Value, copy: &Value) -> Settled {
+        let last = Last {
+            uid: self.uid.borrow().as_str().into(),
+            state: hash_of(kept),
+            status: hash_of(&copy["status"]),
+        };
+        Settled::Done(last, copied(copy))
+    }
+
     /// What is the same for all objects of the type.
     fn terms(&self) -> Terms<'_> {
         Terms {
