@@ -130,9 +130,12 @@ impl Inventory {
         }
     }
 
-    /// A list of origins has named an object of which there is no news.
-    pub(super) fn still_at_origin(&mut self, name: &ObjectName, list: ListEpoch) {
-        if let Some(link) = self.objects.get_mut(name) {
+    /// A list of origins has named an object of which there is no news, with a UID of this hash. If it is only the successor of
+    /// the origin that is gone, it remains so.
+    pub(super) fn still_at_origin(&mut self, name: &ObjectName, list: ListEpoch, origin: u32) {
+        if let Some(link) = self.objects.get_mut(name)
+            && !(link.is_retiring() && link.is_of_another(origin))
+        {
             link.origin_is(News::NamedBy(list));
         }
     }

@@ -217,7 +217,7 @@ fn what_was_left_as_it_was_found_is_handled_again_when_its_side_lacks_it() {
 fn an_object_is_missing_once_until_there_is_news_of_it() {
     let everything = Scope::default();
     let mut inventory = synced();
-    inventory.still_at_origin(&name("a"), 2);
+    inventory.still_at_origin(&name("a"), 2, 0);
     assert!(inventory.origins_listed(|name| everything.contains(name), 2).is_empty());
     assert_eq!(
         inventory.origins_listed(|name| everything.contains(name), 3),
@@ -412,7 +412,7 @@ fn a_copy_that_turns_up_while_the_origins_are_listed_is_no_pending_delete_by_tha
         copies: 2,
     };
     assert_eq!(inventory.count_pending_deletes(), count);
-    inventory.still_at_origin(&name("b"), 2);
+    inventory.still_at_origin(&name("b"), 2, 0);
     assert_eq!(inventory.count_pending_deletes().unverified, 0);
     assert_eq!(inventory.origins_listed(|_| true, 3), [name("b")]);
     assert!(inventory.is_retiring(&name("b")), "it was reported, and is no longer");

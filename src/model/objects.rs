@@ -29,7 +29,7 @@ impl Model {
         state.without_copy.is_named_again(&meta.object_name(), list);
         let names = state.of_origin(&meta.object_name());
         for name in &names {
-            state.inventory.still_at_origin(name, list);
+            state.inventory.still_at_origin(name, list, origin_hash(&meta.uid));
         }
         for name in &names {
             self.origin_of_finished(type_id, name, (&meta.uid, false), list);
@@ -124,10 +124,15 @@ impl Model {
         self.origin_of_finished(type_id, name, (&meta.uid, shows_end), list);
         let state = self.types.get_mut(&type_id).expect("found above");
         let Some(desired) = desired else {
-            state.inventory.unselected_at_origin(name, list);
-            state.inventory.origin_seen_at(name, meta.version_number());
             let may_be_led_astray = !is_copy && selection != Selection::None;
             let is_own = state.is_record(name);
+            if may_be_led_astray && !is_own && state.inventory.is_of_another(name, origin_hash(&meta.uid)) {
+                self.has_successor(type_id, name);
+            } else {
+                state.inventory.unselected_at_origin(name, list);
+            }
+            let state = self.types.get_mut(&type_id).expect("found above");
+            state.inventory.origin_seen_at(name, meta.version_number());
             if may_be_led_astray && Desired::is_led_astray(&origin, &copy, selection, object, is_own) {
                 let side = state.plan.direction.origin();
                 state.without_copy.insert(&origin.name, list);
@@ -148,6 +153,18 @@ impl Model {
                 .leaves_out(side, resource, &pod, LeftOut::EphemeralContainers);
         }
         Ok(())
+    }
+
+    /// The origin was deleted, and an object has its name that is never synced.
+    fn has_successor(&mut self, type_id: TypeId, name: &ObjectName) {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
+        let direction = state.plan.direction;
+        let is_news = !state.inventory.is_retiring(name);
+        state.inventory.gone_from_origin(name);
+        self.more_pending_deletes(direction, usize::from(is_news));
+        self.enqueue(type_id, name.clone(), None);
     }
 
     /// The origin wants this copy. `is_listed`: all existing copies are known.

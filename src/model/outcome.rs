@@ -170,7 +170,15 @@ impl Model {
             Some(link) if link.is_finished() => &[],
             _ => &*outcome.waits_for,
         };
-        self.both_work(direction, origin, copy.clone(), waits_for);
+        let is_left = outcome.ending == Why::NotOurs || outcome.ending == Why::NotSelected;
+        if is_left && outcome.desired_hash == 0 {
+            // Nothing is wanted in its place any more. What was in the way may still be there.
+            let sides = [(direction.origin(), origin), (side, copy.clone())];
+            self.report
+                .clear_all(&sides.map(|(side, object)| Subject::object(side, object)));
+        } else {
+            self.both_work(direction, origin, copy.clone(), waits_for);
+        }
         self.event_of_failure(key, side, copy.clone());
         self.event_of_success(key, &outcome.ending);
         self.drift_is_over(key, (side, &copy), &outcome.ending, corrects);

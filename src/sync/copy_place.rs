@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::job::{Job, Seen, Why};
 use super::meta::{Meta, Object};
-use super::object::{Address, Desired};
+use super::object::{Address, Desired, shows_what_is_never_synced};
 use super::ownership::{Copy, CopyState, Marked};
 use super::read::created_meanwhile;
 
@@ -16,6 +16,25 @@ use super::read::created_meanwhile;
 pub(super) async fn read_meta(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Error> {
     let Address { resource, name } = &job.copy_at;
     read_metadata(copies, resource, name).await
+}
+
+/// What is in the copy's place now, and whether its side keeps it for itself, which may take the whole of it; `None` if there
+/// is nothing.
+pub(super) async fn read_to_decide(copies: &Cluster, job: &Job) -> Result<Option<(Meta, Copy)>, Error> {
+    let found = read_there(copies, job).await?;
+    Ok(found.map(|object| {
+        let copy = job.copy_as_read(&object);
+        (object.meta, copy)
+    }))
+}
+
+async fn read_there(copies: &Cluster, job: &Job) -> Result<Option<Object>, Error> {
+    let Address { resource, name } = &job.copy_at;
+    match copies.get(resource, name, shows_what_is_never_synced(resource)).await {
+        Ok(object) => Object::named(name, object).map(Some),
+        Err(error) if error.proves_absent(&name.name) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Why what is in the copy's place is not touched: its side keeps it for itself, or it is somebody else's, as of the syncer
@@ -36,14 +55,11 @@ pub(super) async fn read_copy_of_origin(copies: &Cluster, job: &Job) -> Result<O
 
 /// What is in the copy's place now; `None` if there is nothing.
 pub(super) async fn read_place(copies: &Cluster, job: &Job) -> Result<Option<(Meta, Seen)>, Error> {
-    let Address { resource, name } = &job.copy_at;
-    let object = match copies.get(resource, name, Content::Metadata).await {
-        Ok(object) => object,
-        Err(error) if error.proves_absent(&name.name) => return Ok(None),
-        Err(error) => return Err(error),
+    let Some(object) = read_there(copies, job).await? else {
+        return Ok(None);
     };
-    let object = Object::named(name, object)?;
     not_older(&object.meta, job.copy_version)?;
+    let resource = &job.copy_at.resource;
     let seen = Seen::of(job.direction, resource, &object, &job.policy, job.selection)?;
     Ok(Some((object.meta, seen)))
 }

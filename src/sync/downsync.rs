@@ -12,7 +12,7 @@ use kube_lite::{Cluster, Content, Error, NOWHERE, ObjectName, ResourceType};
 use serde_json::{Value, json};
 
 use super::conflicting;
-use super::copy_place::{in_its_place, other_origin_of, read_meta};
+use super::copy_place::{in_its_place, other_origin_of, read_to_decide};
 use super::emptied;
 use super::job::{Change, Ending, Failure, Job, Outcome, Why, done, done_with, failed, left};
 use super::left_to_others;
@@ -23,7 +23,7 @@ use crate::plan::Direction;
 use crate::side::Side;
 use crate::sync::kinds::{keeps_silently, may_keep_silently, runs_once};
 use crate::sync::meta::Meta;
-use crate::sync::object::{Address, Desired, Marks};
+use crate::sync::object::{Address, Desired, Marks, shows_what_is_never_synced};
 use crate::sync::ownership::{Copy, CopyState, Marked};
 
 /// How often a copy that changes in between is read again before it is put off.
@@ -75,6 +75,17 @@ struct InPlace {
 }
 
 impl InPlace {
+    /// As it was last seen, if that shows whether the edge keeps it for itself.
+    async fn at_first(edge: &Cluster, job: &Job, desired: &Desired) -> Result<Self, Failure> {
+        let shows = shows_what_is_never_synced(&job.copy_at.resource);
+        // Watches of copies may show metadata alone.
+        if job.copy.state == CopyState::Foreign && shows == Content::Full && !job.read_first {
+            Self::now(edge, job, desired).await
+        } else {
+            Ok(Self::known(job))
+        }
+    }
+
     /// As it was last seen.
     fn known(job: &Job) -> Self {
         let version = match job.copy.state {
@@ -91,23 +102,33 @@ impl InPlace {
 
     /// As it is now.
     async fn now(edge: &Cluster, job: &Job, desired: &Desired) -> Result<Self, Failure> {
-        let meta = read_meta(edge, job).await.map_err(failed(Side::Edge, "reading"))?;
-        let other_origin = meta.as_ref().and_then(|meta| other_origin_of(meta, job, desired));
+        let found = read_to_decide(edge, job).await;
+        let Some((meta, copy)) = found.map_err(failed(Side::Edge, "reading"))? else {
+            return Ok(Self {
+                copy: Copy::default(),
+                version: Some(NOWHERE.to_owned()),
+                sync_target: None,
+                other_origin: None,
+            });
+        };
         Ok(Self {
-            copy: meta.as_ref().map(|meta| job.copy_of(meta)).unwrap_or_default(),
-            sync_target: meta.as_ref().and_then(Meta::sync_target).map(str::to_owned),
-            version: Some(meta.map_or_else(|| NOWHERE.to_owned(), |meta| meta.resource_version)),
-            other_origin,
+            copy,
+            sync_target: meta.sync_target().map(str::to_owned),
+            other_origin: other_origin_of(&meta, job, desired),
+            version: Some(meta.resource_version),
         })
     }
 }
 
 /// Makes the copy what the hub wants.
 pub(super) async fn bring(hub: &Cluster, edge: &Rc<Cluster>, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
-    let mut in_place = InPlace::known(job);
+    let mut in_place = InPlace::at_first(edge, job, desired).await?;
     let mut reads = 0;
     let mut may_need_namespace = !job.namespace_refused;
     loop {
+        if let Some(others) = in_place.other_origin {
+            return Ok(left(Why::NameTaken(others)));
+        }
         let copy = in_place.copy;
         let brought = match decide(
             job.selection.is_whole(),
@@ -143,9 +164,6 @@ pub(super) async fn bring(hub: &Cluster, edge: &Rc<Cluster>, job: &Job, desired:
         }
         reads += 1;
         in_place = InPlace::now(edge, job, desired).await?;
-        if let Some(others) = in_place.other_origin {
-            return Ok(left(Why::NameTaken(others)));
-        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::sync::definition::{TypeDefinitions, Withdrawal};
 use crate::sync::identity::{Identity, Unverified};
 use crate::sync::managed_fields::{RevertFrom, marks};
 use crate::sync::meta::{Meta, Object};
-use crate::sync::object::{Address, Desired, Status, is_never_synced};
+use crate::sync::object::{Address, Desired, Status, is_never_synced, is_never_synced_as_read};
 use crate::sync::ownership::{Copy, CopyState, Marked, Source, SyncTarget, origin_hash};
 
 /// Why nothing is done.
@@ -164,6 +164,17 @@ impl Job {
             self.selection,
         )
     }
+
+    /// The same, as far as what was read of it shows that.
+    pub(super) fn copy_as_read(&self, object: &Object) -> Copy {
+        copy_as_read(
+            self.direction,
+            &self.copy_at.resource,
+            object,
+            &self.policy,
+            self.selection,
+        )
+    }
 }
 
 /// What is in a copy's place.
@@ -171,6 +182,23 @@ fn copy_of(direction: Direction, resource: &ResourceType, meta: &Meta, policy: &
     Copy {
         kept: is_never_synced(resource, meta, selection),
         ..meta.copy(direction, resource, &policy.sync_target)
+    }
+}
+
+/// The same of what was read. The type of a Secret never changes, so that one with our marks is no credential that its side
+/// keeps: we make none.
+fn copy_as_read(
+    direction: Direction,
+    resource: &ResourceType,
+    object: &Object,
+    policy: &Policy,
+    selection: Selection,
+) -> Copy {
+    let copy = copy_of(direction, resource, &object.meta, policy, selection);
+    let is_kept = || copy.state == CopyState::Foreign && is_never_synced_as_read(resource, object, selection);
+    Copy {
+        kept: copy.kept || is_kept(),
+        ..copy
     }
 }
 
@@ -238,7 +266,7 @@ impl Seen {
         selection: Selection,
     ) -> Result<Self, Error> {
         let meta = &object.meta;
-        let copy = copy_of(direction, resource, meta, policy, selection);
+        let copy = copy_as_read(direction, resource, object, policy, selection);
         let hash = marks(object, direction, policy.reverts(selection))?;
         Ok(Self {
             copy,

@@ -11,7 +11,7 @@ use std::hash::{Hash, Hasher};
 
 use bytes::Bytes;
 use kube_lite::fields::{from_text, no_object, with_fields};
-use kube_lite::{Error, ObjectName, ResourceType};
+use kube_lite::{Content, Error, ObjectName, ResourceType};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -86,6 +86,25 @@ fn purpose(origin: &Address, copy: &Address, selection: Selection) -> u64 {
 /// True if the object, so selected, belongs to its own side alone, as far as its metadata shows that.
 pub fn is_never_synced(resource: &ResourceType, meta: &Meta, selection: Selection) -> bool {
     kept::is_kept(resource, &meta.as_kept(), selection == Selection::Named)
+}
+
+/// The same as far as what was read of it shows that: the whole of a Secret shows its type.
+pub(super) fn is_never_synced_as_read(resource: &ResourceType, object: &Object, selection: Selection) -> bool {
+    let secret_type = type_of(object).unwrap_or_default();
+    let found = kept::Object {
+        secret_type: &secret_type,
+        ..object.meta.as_kept()
+    };
+    kept::is_kept(resource, &found, selection == Selection::Named)
+}
+
+/// What has to be read of an object of a type to know whether it is never synced.
+pub(super) fn shows_what_is_never_synced(resource: &ResourceType) -> Content {
+    if resource.is("", "secrets") {
+        Content::Full
+    } else {
+        Content::Metadata
+    }
 }
 
 /// True if the origin gets no copy, since it, or what would be in the copy's place, belongs to its own side alone: as far as

@@ -14,12 +14,12 @@ use super::job::{Change, Ending, Failure, HeldFor, Job, Outcome, Seen, Why, done
 use super::meta::Object;
 use super::object::{Address, Desired, Status};
 use super::read::confirm_there;
-use super::retire::{release_kept, retire};
+use super::retire::{Successor, release_kept, retire};
 use super::undeclared::MOST_REFUSALS;
 use super::{downsync, identity, stored_versions, undeclared, upsync};
 use crate::plan::{Direction, Selection};
 use crate::side::Side;
-use crate::sync::ownership::Marked;
+use crate::sync::ownership::{CopyState, Marked, origin_hash};
 
 /// Syncs one object.
 pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> Result<Outcome, Failure> {
@@ -46,7 +46,8 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
         None => read_desired(origins, &mut job).await,
     };
     let (desired, origin) = match read.map_err(failed(Side::of(origins), "reading"))? {
-        Read::Absent => return retire(origins, copies, &job).await,
+        Read::Absent => return retire(origins, copies, &job, None).await,
+        Read::NeverSynced(origin) => return never_synced(origins, copies, &job, &origin).await,
         Read::NotSelected if job.read_first => {
             let hidden = read_unlabelled(copies, &job).await;
             return hidden.map_err(failed(Side::of(copies), "reading"));
@@ -158,9 +159,31 @@ async fn read_unlabelled(copies: &Cluster, job: &Job) -> Result<Outcome, Error> 
     })
 }
 
+/// The origin is there and is never synced. Its own copy stays as it is, which was made before it became so. That of a
+/// former object of its name has lost its origin.
+async fn never_synced(
+    origins: &Cluster,
+    copies: &Rc<Cluster>,
+    job: &Job,
+    origin: &Successor,
+) -> Result<Outcome, Failure> {
+    let mut outcome = left(Why::NotSelected);
+    let mut copy = job.copy;
+    if job.read_first {
+        let read = read_unlabelled(copies, job).await;
+        outcome = read.map_err(failed(Side::of(copies), "reading"))?;
+        copy = outcome.copy.unwrap_or(Seen::ABSENT).copy;
+    }
+    if copy.state == CopyState::Ours && copy.origin != 0 && copy.origin != origin_hash(&origin.uid) {
+        return retire(origins, copies, job, Some(origin)).await;
+    }
+    Ok(outcome)
+}
+
 /// What reading the origin gave.
 enum Read {
     Wanted(Rc<Desired>, Option<(u64, u64)>),
+    NeverSynced(Successor),
     NotSelected,
     Absent,
 }
@@ -191,7 +214,10 @@ async fn read_desired(origins: &Cluster, job: &mut Job) -> Result<Read, Error> {
         return Ok(Read::NotSelected);
     }
     let Some(desired) = Desired::from_origin(job.direction, &job.origin, &job.copy_at, job.selection, &object)? else {
-        return Ok(Read::NotSelected);
+        return Ok(Read::NeverSynced(Successor {
+            uid: meta.uid.clone(),
+            version: meta.version_number(),
+        }));
     };
     job.origin_read = job.copy.others_have_more.then(|| object.bytes().clone());
     let status = job.unread.map(|_| Status::hash_of(&object));

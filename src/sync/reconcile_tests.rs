@@ -401,3 +401,83 @@ async fn a_copy_is_marked_with_the_cluster_that_answers_now_after_another_one_ha
     reconcile(&hub, &edge, job).await.unwrap_err();
     assert!(written.borrow().is_empty(), "nothing is written before it is known");
 }
+
+// The type of a Secret is not in its metadata.
+#[tokio::test]
+async fn a_credential_in_the_place_of_a_copy_belongs_to_its_side() {
+    const OPAQUE: &str =
+        r#"{"metadata":{"namespace":"shop","name":"a","uid":"u9","resourceVersion":"40"},"type":"Opaque"}"#;
+    const CONFLICT: &str = r#"{"kind":"Status","reason":"Conflict","details":{"name":"a"},"code":409}"#;
+    let there = |kind: &str| -> &'static str {
+        format!(r#"{{"metadata":{{"namespace":"shop","name":"a","uid":"u2","resourceVersion":"9"}},"type":"{kind}"}}"#)
+            .leak()
+    };
+    let secrets = |job: Job| {
+        let address = Address {
+            resource: ResourceType {
+                resource: "secrets".into(),
+                kind: "Secret".into(),
+                ..ResourceType::config_maps()
+            },
+            name: ObjectName::new("shop", "a"),
+        };
+        Job {
+            origin: address.clone(),
+            copy_at: address,
+            ..job
+        }
+    };
+    for (kind, kept) in [
+        ("kubernetes.io/service-account-token", true),
+        ("bootstrap.kubernetes.io/token", true),
+        ("kubernetes.io/tls", false),
+    ] {
+        let there = (200, there(kind));
+        // It may have come just now, a watch may have shown its metadata, or a worker may read it first.
+        for (copy, read_first, refused) in [(ABSENT, false, true), (FOREIGN, false, false), (ABSENT, true, false)] {
+            let job = || Job {
+                copy,
+                read_first,
+                ..secrets(job())
+            };
+            let refusals = |code, refusal| [(code, refusal)].into_iter().filter(move |_| refused);
+            let answers: Vec<_> = refusals(409, CONFLICT).chain([there, there]).collect();
+            let (hub, _) = scripted(Side::Hub, &[(200, OPAQUE)]);
+            let (edge, asked) = scripted(Side::Edge, &answers);
+            let outcome = reconcile(&hub, &edge, job()).await.unwrap();
+            assert_eq!(outcome.ending == Why::Kept, kept, "{kind} {copy:?} {outcome:?}");
+            let writes = asked.borrow().iter().filter(|asked| !asked.starts_with("GET ")).count();
+            assert_eq!(writes, usize::from(refused) + usize::from(!kept), "{asked:?}");
+
+            let (edge, _) = scripted(Side::Edge, &[(200, OPAQUE)]);
+            let (hub, asked) = scripted(
+                Side::Hub,
+                &refusals(409, EXISTS).chain([there, there]).collect::<Vec<_>>(),
+            );
+            let direction = Direction::Up;
+            let outcome = reconcile(&hub, &edge, Job { direction, ..job() }).await.unwrap();
+            let expected = if kept { Why::Kept } else { Why::Conflict(None) };
+            assert_eq!(outcome.ending, expected, "{kind} {copy:?}");
+            assert!(
+                !asked.borrow().iter().any(|asked| asked.starts_with("PATCH ")),
+                "{asked:?}"
+            );
+        }
+    }
+    // One with our marks was made by us, whatever it is now.
+    let ours = there("kubernetes.io/service-account-token").replace(
+        r#""uid""#,
+        r#""annotations":{"edge.kubestellar.io/downsynced":"Secret/shop/a","edge.kubestellar.io/owner":"u9/secrets/"},"uid""#,
+    );
+    let (hub, _) = scripted(Side::Hub, &[(200, OPAQUE)]);
+    let (edge, asked) = scripted(
+        Side::Edge,
+        &[(409, CONFLICT), (200, ours.clone().leak()), (200, ours.leak())],
+    );
+    let absent = Job {
+        copy: ABSENT,
+        ..secrets(job())
+    };
+    reconcile(&hub, &edge, absent).await.unwrap();
+    assert!(asked.borrow()[2].starts_with("PATCH "), "{asked:?}");
+}

@@ -23,11 +23,28 @@ use crate::side::Side;
 use crate::sync::identity::{self, Verdict};
 use crate::sync::meta::Meta;
 use crate::sync::object::Address;
-use crate::sync::ownership::{Copy, CopyState, Source, mark};
+use crate::sync::ownership::{Copy, CopyState, Owner, Source, mark};
 
 /// How often a copy that changes in between is read again before its delete is put off. Nothing else is asked of its
 /// side in between, so the delete succeeds even if a status changes many times a second.
 const TRIES: u32 = 5;
+
+/// An object that gets no copy and has the name of the origin of one.
+pub(super) struct Successor {
+    /// Its UID. A copy that was made from an object with another one has lost its origin.
+    pub(super) uid: String,
+    /// The version at which it was read.
+    pub(super) version: u64,
+}
+
+impl Successor {
+    /// True if the copy was made from another object, as its marks say.
+    fn has_followed_origin_of(&self, copy: &Meta) -> bool {
+        let owner = Owner::of(&copy.annotations);
+        let origin = owner.map(|owner| owner.origin).unwrap_or_default();
+        !origin.is_empty() && !self.uid.is_empty() && origin != self.uid
+    }
+}
 
 /// What becomes of a copy whose origin is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,10 +71,15 @@ pub fn retirement(copy: Copy, protected: bool) -> Retirement {
     }
 }
 
-/// The origin's side has proved that the object does not exist: reads the copy once more, and deletes or releases it
-/// if it is ours. Both have what was read as a precondition, so that a change in between is not lost: the copy is then
-/// read again at once, since the proofs before have taken requests over the other side's link.
-pub(super) async fn retire(origins: &Cluster, copies: &Rc<Cluster>, job: &Job) -> Result<Outcome, Failure> {
+/// The origin's side has proved that the object does not exist, or that it has a `successor`: reads the copy once more, and
+/// deletes or releases it if it is ours. Both have what was read as a precondition, so that a change in between is not lost:
+/// the copy is then read again at once, since the proofs before have taken requests over the other side's link.
+pub(super) async fn retire(
+    origins: &Cluster,
+    copies: &Rc<Cluster>,
+    job: &Job,
+    successor: Option<&Successor>,
+) -> Result<Outcome, Failure> {
     let mut proved = false;
     let mut tries = 0;
     loop {
@@ -65,6 +87,9 @@ pub(super) async fn retire(origins: &Cluster, copies: &Rc<Cluster>, job: &Job) -
         let Some(meta) = standing(copies, job).await? else {
             return Ok(gone());
         };
+        if successor.is_some_and(|successor| !successor.has_followed_origin_of(&meta)) {
+            return Ok(left(Why::NotSelected));
+        }
         let retirement = retirement_of(job, &meta);
         match &retirement {
             Retirement::Delete | Retirement::Release if !proved => {
@@ -76,7 +101,11 @@ pub(super) async fn retire(origins: &Cluster, copies: &Rc<Cluster>, job: &Job) -
                 if let Some(first) = cascade_of(copies, job, &retirement).await? {
                     return Ok(done(HeldFor::WouldCascade(first), None));
                 }
-                let proof = prove(origins, job, None).await?;
+                let mut proof = prove(origins, job, successor.map(|it| &*it.uid)).await?;
+                if let (Proof::Of { version, .. }, Some(successor)) = (&mut proof, successor) {
+                    // It is newer than all of which its predecessor's copy was made.
+                    *version = successor.version.min(*version);
+                }
                 if let Some(distrust) = distrust(origins, job, &meta, proof).await? {
                     return Ok(done(distrust, None));
                 }

@@ -3,7 +3,9 @@ use kube_lite::ResourceType;
 use super::*;
 use crate::side::Side;
 use crate::sync::definition::Withdrawal;
+use crate::sync::identity::Unverified;
 use crate::sync::job::Ending;
+use crate::sync::ownership::origin_hash;
 use crate::sync::reconcile::reconcile;
 use crate::sync::reconcile::tests::{ABSENT, FOREIGN, GONE, GROUPS, LIST_WITHOUT, OUR_COPY, OURS, job};
 use crate::sync::scripted::scripted;
@@ -295,4 +297,85 @@ async fn what_a_delete_leaves_to_its_controllers_goes_too() {
         asked.borrow()[1].contains(r#""propagationPolicy":"Background""#),
         "{asked:?}"
     );
+}
+
+// An object that was deleted and created again as a credential: what had its name before is gone.
+#[tokio::test]
+async fn a_copy_ends_with_its_origin_also_if_that_has_a_successor_which_is_never_synced() {
+    const NAMED: &str = r#"{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"50"},"items":[{"metadata":{"name":"a"}}]}"#;
+    const CLUSTER: &str = r#"{"metadata":{"name":"kube-system","uid":"c1"}}"#;
+    let token = |uid: &str| -> &'static str {
+        format!(r#"{{"metadata":{{"namespace":"shop","name":"a","uid":"{uid}","resourceVersion":"40"}},"type":"kubernetes.io/service-account-token"}}"#).leak()
+    };
+    let ours = OUR_COPY
+        .replace("ConfigMap/", "Secret/")
+        .replace("configmaps", "secrets");
+    let made_at = |source: &str| -> &'static str {
+        let source = format!(r#""annotations":{{"edge.kubestellar.io/source":"{source}","#);
+        ours.replace(r#""annotations":{"#, &source).leak()
+    };
+    let unmarked = ours.replace("u9/secrets", "/secrets");
+    let older = Unverified::Older { from: 45, to: 40 };
+    for (row, uid, copy, may_delete, expected) in [
+        (
+            "a successor",
+            "u10",
+            made_at("c1/39"),
+            true,
+            Ending::from(Change::Deleted),
+        ),
+        (
+            "counted first",
+            "u10",
+            made_at("c1/39"),
+            false,
+            HeldFor::AnotherLook.into(),
+        ),
+        ("the same object", "u9", made_at("c1/39"), true, Why::NotSelected.into()),
+        (
+            "not known of which",
+            "u10",
+            &*unmarked.leak(),
+            true,
+            Why::NotSelected.into(),
+        ),
+        (
+            "older than the copy",
+            "u10",
+            made_at("c1/45"),
+            true,
+            HeldFor::Unverified(older).into(),
+        ),
+        (
+            "of another cluster",
+            "u10",
+            made_at("c2/39"),
+            true,
+            HeldFor::Unverified(Unverified::MadeFrom("c2".into())).into(),
+        ),
+    ] {
+        let it = token(uid);
+        let (hub, _) = scripted(
+            Side::Hub,
+            &[(200, it), (200, it), (200, NAMED), (200, CLUSTER), (200, GROUPS)],
+        );
+        let (edge, asked) = scripted(Side::Edge, &[(200, copy), (200, r#"{"kind":"Status"}"#)]);
+        let mut job = Job { may_delete, ..job() };
+        job.copy.origin = 7;
+        for at in [&mut job.origin, &mut job.copy_at] {
+            at.resource.resource = "secrets".into();
+            at.resource.kind = "Secret".into();
+        }
+        if uid == "u9" {
+            job.copy.origin = origin_hash("u9");
+        }
+        Rc::make_mut(&mut job.identity).expect("c1".into());
+        assert_eq!(reconcile(&hub, &edge, job).await.unwrap().ending, expected, "{row}");
+        let deletes = asked
+            .borrow()
+            .iter()
+            .filter(|asked| asked.starts_with("DELETE "))
+            .count();
+        assert_eq!(deletes, usize::from(expected == Change::Deleted), "{row}");
+    }
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use kube_lite::{Cluster, Content, Error};
 
 use super::conflicting;
-use super::copy_place::{in_its_place, read_meta};
+use super::copy_place::{in_its_place, read_to_decide};
 use super::job::{Change, Failure, Job, Outcome, Why, done, done_with, failed, left};
 use super::replace::{Replacing, is_ours_alone, make_room};
 use super::retire::end_at_once;
@@ -128,10 +128,10 @@ async fn complete(hub: &Cluster, job: &Job, desired: &Desired, object: &[u8]) ->
 
 /// Reads what has the copy's name, and continues from there. `None` if there is nothing.
 async fn bring_what_is_there(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Option<Outcome>, Failure> {
-    let Some(meta) = read_meta(hub, job).await.map_err(failed(Side::Hub, "reading"))? else {
+    let found = read_to_decide(hub, job).await.map_err(failed(Side::Hub, "reading"))?;
+    let Some((meta, copy)) = found else {
         return Ok(None);
     };
-    let copy = job.copy_of(&meta);
     let outcome = match decide(copy) {
         Action::Apply => apply(hub, job, desired, (copy, meta.version_number())).await?,
         Action::Leave(why) => left(why),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::namespace;
 use crate::support::stage::{
-    Stage, cluster_objects, config_map_ref, namespace_ref, own_group, select, select_by_kind, stage, stock,
+    Stage, all_of, cluster_objects, config_map_ref, namespace_ref, own_group, select, select_by_kind, stage, stock,
 };
 use crate::support::story::{
     SOON, a_while, arrives, becomes, config_map_entry, copy_equals, crd_without_status, drop_crds, gone, install_crd,
@@ -19,6 +19,8 @@ in_both_modes!(
     what_an_earlier_version_has_synced_of_it_is_released,
     what_is_named_comes_if_a_flag_allows_it,
     no_conversion_leads_to_what_is_never_synced,
+    a_credential_that_has_the_name_of_a_copy_stays_as_it_is,
+    a_copy_of_what_was_recreated_as_never_synced_is_deleted,
 );
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -37,6 +39,10 @@ const KEPT: [(&str, &str, &str, &str); 11] = [
     ("networking.k8s.io", "servicecidrs", "", "kubernetes"),
     ("networking.k8s.io", "ipaddresses", "", "10.96.0.1"),
 ];
+
+/// How the line of a conflict with what a side keeps for itself begins.
+const OWN_SIDES: &str =
+    "reason=Conflict msg=\"not synced, because an object of that name is there that its side keeps for itself\"";
 
 fn version(group: &str) -> String {
     if group.is_empty() {
@@ -276,11 +282,9 @@ async fn no_conversion_leads_to_what_is_never_synced(flags: Mode) {
     let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
         "metadata": {"namespace": shop, "name": "operator"}, "spec": {"holderIdentity": "operator-0"}});
     edge.create(&lease).await;
-    let account = json!({"kubernetes.io/service-account.name": "admin"});
     let admin = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": shop, "name": "admin"}});
     edge.create(&admin).await;
-    let token = json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
-        "metadata": {"namespace": shop, "name": "token", "annotations": account}, "data": {"token": "eQ=="}});
+    let token = secret(&shop, "token", TOKEN);
     edge.create(&token).await;
     let to = |group: &str, kind: &str, name: &str| json!({"group": group, "version": "v1", "kind": kind, "name": name});
     let conversion = |from: &str, to: Value| json!({"upstream": config_map_ref(&shop, from), "downstream": to});
@@ -332,9 +336,8 @@ async fn no_conversion_leads_to_what_is_never_synced(flags: Mode) {
     }
     stays_absent(&edge, "v1", "secrets", &shop, "granted").await;
     stays_absent(&edge, "v1", "configmaps", &shop, "edge-syncer-types-x").await;
-    // The edge's server says that the type of a Secret is immutable.
-    let refused = format!("object=Secret/{shop}/token");
-    syncer.wait_for_log(&refused, SOON).await;
+    let in_the_way = format!("{OWN_SIDES} side=edge object=Secret/{shop}/token");
+    syncer.wait_for_log(&in_the_way, SOON).await;
     let lease = remains(&edge, "coordination.k8s.io/v1", "leases", &shop, "operator").await;
     assert_eq!(lease["spec"]["holderIdentity"], json!("operator-0"));
     let token = remains(&edge, "v1", "secrets", &shop, "token").await;
@@ -346,4 +349,127 @@ async fn no_conversion_leads_to_what_is_never_synced(flags: Mode) {
     let root = edge.get("v1", "configmaps", &shop, "kube-root-ca.crt").await;
     assert!(root.is_none_or(|root| root["data"]["token"].is_null()));
     drop_crds(&[&hub, &edge], &[&format!("grants.{group}")]).await;
+}
+
+const TOKEN: &str = "kubernetes.io/service-account-token";
+
+fn secret(shop: &str, name: &str, kind: &str) -> Value {
+    let account = if kind == TOKEN { "admin" } else { "" };
+    json!({"apiVersion": "v1", "kind": "Secret", "type": kind, "data": {"token": "eQ=="},
+        "metadata": {"namespace": shop, "name": name, "annotations": {"kubernetes.io/service-account.name": account}}})
+}
+
+fn role_of(shop: &str, name: &str, labels: &Value) -> Value {
+    let mut role = role(name, labels);
+    role["kind"] = json!("Role");
+    role["metadata"]["namespace"] = json!(shop);
+    role
+}
+
+/// All Secrets and Roles of a namespace go in one direction. The side that they come from, and the one that they go to.
+async fn secrets_and_roles(stage: &Stage, goes_up: bool) -> (&Objects, &Objects) {
+    let Stage { shop, hub, edge, .. } = stage;
+    for side in [hub, edge] {
+        side.create(&namespace(shop)).await;
+    }
+    let upsync = ["", RBAC].map(|group| {
+        let plural = if group.is_empty() { "secrets" } else { "roles" };
+        json!({"apiGroup": group, "resources": [plural], "namespaces": [shop], "names": ["*"]})
+    });
+    if goes_up {
+        select(hub, &json!({"upsync": upsync})).await;
+        (edge, hub)
+    } else {
+        select(hub, &all_of(shop, &[("", "secrets"), (RBAC, "roles")])).await;
+        (hub, edge)
+    }
+}
+
+async fn a_credential_that_has_the_name_of_a_copy_stays_as_it_is(flags: Mode) {
+    for goes_up in [false, true] {
+        let stage = stage().await;
+        let (from, to) = secrets_and_roles(&stage, goes_up).await;
+        let (shop, side) = (&*stage.shop, if goes_up { "hub" } else { "edge" });
+        for name in ["first", "second", "third"] {
+            from.create(&secret(shop, name, "Opaque")).await;
+        }
+        let first = to.create(&secret(shop, "first", TOKEN)).await;
+        let mut syncer = stage.pair.syncer(flags);
+        syncer
+            .wait_for_log(&format!("{OWN_SIDES} side={side} object=Secret/{shop}/first"), SOON)
+            .await;
+        for name in ["second", "third"] {
+            arrives(to, "v1", "secrets", shop, name).await;
+        }
+        syncer.terminate().await;
+        // One comes in the place of a copy.
+        to.delete("v1", "secrets", shop, "second").await;
+        let second = to
+            .create(&secret(shop, "second", "bootstrap.kubernetes.io/token"))
+            .await;
+        let mut syncer = stage.pair.syncer(flags);
+        for name in ["first", "second"] {
+            syncer
+                .wait_for_log(&format!("{OWN_SIDES} side={side} object=Secret/{shop}/{name}"), SOON)
+                .await;
+        }
+        for name in ["first", "second", "third"] {
+            from.delete("v1", "secrets", shop, name).await;
+        }
+        gone(to, "v1", "secrets", shop, "third").await;
+        for before in [first, second] {
+            let name = before["metadata"]["name"].as_str().expect("it has one");
+            assert_eq!(remains(to, "v1", "secrets", shop, name).await, before);
+        }
+        let log = syncer.log();
+        assert!(
+            !log.contains("works again") && !log.contains("reason=ObjectRejected"),
+            "{log}"
+        );
+    }
+}
+
+/// What only becomes so keeps its copy.
+async fn a_copy_of_what_was_recreated_as_never_synced_is_deleted(flags: Mode) {
+    for goes_up in [false, true] {
+        let stage = stage().await;
+        let (from, to) = secrets_and_roles(&stage, goes_up).await;
+        let (shop, rbac) = (&*stage.shop, &*version(RBAC));
+        for name in ["live", "down", "changed"] {
+            from.create(&secret(shop, name, "Opaque")).await;
+            from.create(&role_of(shop, name, &json!({}))).await;
+        }
+        let recreate = async |name: &str| {
+            from.delete("v1", "secrets", shop, name).await;
+            from.create(&secret(shop, name, TOKEN)).await;
+            from.delete(rbac, "roles", shop, name).await;
+            from.create(&role_of(shop, name, &bootstrapped())).await;
+        };
+        let is_gone = async |name: &str| {
+            gone(to, "v1", "secrets", shop, name).await;
+            gone(to, rbac, "roles", shop, name).await;
+        };
+        let mut syncer = stage.pair.syncer(flags);
+        for name in ["live", "down", "changed"] {
+            arrives(to, "v1", "secrets", shop, name).await;
+            arrives(to, rbac, "roles", shop, name).await;
+        }
+        let label = json!({"metadata": {"labels": bootstrapped()}});
+        from.merge_patch(rbac, "roles", shop, "changed", &label).await;
+        recreate("live").await;
+        is_gone("live").await;
+        syncer.terminate().await;
+        recreate("down").await;
+        let _syncer = stage.pair.syncer(flags);
+        is_gone("down").await;
+        let kept = remains(to, rbac, "roles", shop, "changed").await;
+        assert!(
+            kept["metadata"]["labels"]["kubernetes.io/bootstrapping"].is_null(),
+            "{kept}"
+        );
+        for name in ["live", "down"] {
+            remains(from, "v1", "secrets", shop, name).await;
+            remains(from, rbac, "roles", shop, name).await;
+        }
+    }
 }

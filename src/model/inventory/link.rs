@@ -211,6 +211,16 @@ impl Link {
         self.seen.copy.state != CopyState::Absent
     }
 
+    /// True if the copy was made, or perhaps is being made, from another origin than the one with this hash.
+    pub(super) fn is_of_another(&self, origin: u32) -> bool {
+        let of = match self.seen.copy.state {
+            CopyState::Ours => self.seen.copy.origin,
+            CopyState::Absent if self.is_busy() || self.needs_read() => self.origin_uid,
+            _ => 0,
+        };
+        origin != 0 && of != 0 && of != origin
+    }
+
     /// True if the last try has left something open.
     pub(super) fn has_open_try(&self) -> bool {
         self.work.left_open() != LeftOpen::Nothing

@@ -69,6 +69,11 @@ impl Inventory {
         self.objects.get(name).is_some_and(Link::is_retiring)
     }
 
+    /// True if its copy is of another origin than the one with this hash, which has the same name.
+    pub(in crate::model) fn is_of_another(&self, name: &ObjectName, origin: u32) -> bool {
+        self.objects.get(name).is_some_and(|link| link.is_of_another(origin))
+    }
+
     /// True if nothing is to be done for the object now (perhaps only once what is in the copy's place is gone), or if
     /// it is unknown.
     pub(in crate::model) fn is_done(&self, name: &ObjectName) -> bool {

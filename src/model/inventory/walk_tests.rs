@@ -114,7 +114,7 @@ impl Walk {
         match *step {
             Step::Origin { wanted } => drop(self.inventory.at_origin(name, list, wanted)),
             Step::Unselected => self.inventory.unselected_at_origin(name, list),
-            Step::OriginUnchanged => self.inventory.still_at_origin(name, list),
+            Step::OriginUnchanged => self.inventory.still_at_origin(name, list, 0),
             Step::OriginGone => drop(self.inventory.gone_from_origin(name)),
             Step::Deselected => self.inventory.deselect(std::slice::from_ref(name)),
             Step::Selected => self.inventory.ask_for(name),

@@ -273,15 +273,19 @@ fn what_its_side_keeps_for_itself_is_released_whatever_is_known_of_an_origin() {
     }
 }
 
-#[test]
-fn an_origin_whose_copy_is_kept_by_its_side_is_in_conflict_with_it() {
-    let roles = ResourceType {
+fn roles() -> ResourceType {
+    ResourceType {
         group: "rbac.authorization.k8s.io".into(),
         version: "v1".into(),
         resource: "roles".into(),
         kind: "Role".into(),
         namespaced: true,
-    };
+    }
+}
+
+#[test]
+fn an_origin_whose_copy_is_kept_by_its_side_is_in_conflict_with_it() {
+    let roles = roles();
     let mut bench = Bench::with_a_copy(&roles);
     let copies = bench.copies_of(Side::Edge, "roles").expect("they are read");
     let mut kept = copy(Direction::Down, &in_shop(&roles, "a"), "a", 3000);
@@ -294,4 +298,36 @@ fn an_origin_whose_copy_is_kept_by_its_side_is_in_conflict_with_it() {
     assert_eq!((job.copy.state, job.copy.kept), (CopyState::Foreign, true));
     bench.end_with("a", Why::Conflict(None));
     assert!(bench.work.is_empty());
+}
+
+// One that becomes so keeps its copy. One that is deleted and created again as such does not.
+#[test]
+fn a_copy_retires_when_its_origin_has_a_successor_that_is_never_synced() {
+    for (uid, retires) in [("a", false), ("another", true)] {
+        let mut bench = Bench::with_a_copy(&roles());
+        let origins = bench.origins_of(Side::Hub, "roles").expect("they are read");
+        let labelled = |version| {
+            let mut role = object(&roles(), "shop", "a", version);
+            role["metadata"]["uid"] = json!(uid);
+            role["metadata"]["labels"] = json!({"kubernetes.io/bootstrapping": "rbac-defaults"});
+            role
+        };
+        bench.says(origins, &labelled(3000));
+        assert_eq!(bench.working().len(), usize::from(retires), "{uid}");
+        if retires {
+            let (_, job) = &bench.work[0];
+            assert!(job.may_delete && job.desired.is_none() && !job.read_first);
+            // That it is reported again changes nothing.
+            bench.says(origins, &labelled(3001));
+            bench.end_with("a", Change::Deleted);
+            while !bench.work.is_empty() {
+                bench.end_with("a", Why::Gone);
+            }
+        }
+        bench.says(origins, &labelled(3002));
+        assert!(bench.work.is_empty(), "{uid}");
+        bench.says_gone(origins, &labelled(3003));
+        assert_eq!(bench.working().len(), usize::from(!retires), "{uid}");
+        assert_eq!(bench.model.report.failing(), 0);
+    }
 }
