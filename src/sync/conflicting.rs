@@ -138,7 +138,9 @@ async fn take_alone(
         };
         (copy, now) = (taken, Some(version));
     }
-    if is_shared && let Some(patch) = take_shared(&copy, resource, job.policy.reverts(job.selection))? {
+    let reverted = job.policy.reverts(job.selection);
+    let wanted = desired.contents();
+    if is_shared && let Some(patch) = take_shared(&copy, resource, reverted, wanted.as_ref())? {
         let taken = patch_managers(copies, &job.copy_at, patch).await?;
         now = taken.map(|(_, version)| version).or(now);
     }

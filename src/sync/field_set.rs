@@ -211,6 +211,22 @@ impl FieldSet {
         )
     }
 
+    /// The ways to the items of lists that are in this set as a whole.
+    pub(super) fn items(&self) -> Vec<Path> {
+        let (mut found, mut open) = (Vec::new(), vec![(0, Path::new())]);
+        while let Some((node, path)) = open.pop() {
+            for (key, below) in self.fields(node) {
+                let name = from_text(key).unwrap_or_default();
+                let path: Path = path.iter().cloned().chain([name]).collect();
+                if self.lists_item(below, key) {
+                    found.push(path.clone());
+                }
+                open.push((below, path));
+            }
+        }
+        found
+    }
+
     /// True for an item of a list that is in this set as a whole.
     fn lists_item(&self, node: usize, key: &str) -> bool {
         key.starts_with("\"k:") && self.below(node, "\".\"").is_some()

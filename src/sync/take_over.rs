@@ -9,11 +9,12 @@
 
 use kube_lite::fields::{from_text, with_fields};
 use kube_lite::{Error, ResourceType};
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 use super::field_set::{FieldSet, Path};
 use super::kinds::filled_in::{AtCopy, filled_in};
+use super::kinds::gives;
 use super::managed_fields::{
     Entries, NO_CONTENTS, Owner, PATCHED, RevertFrom, field_set, leave_out_restarts, may_be_shared,
 };
@@ -114,7 +115,9 @@ fn take(
     Ok((kept, taken))
 }
 
-/// The patch that takes from others what we have applied to a copy of this type too. `None` if there is nothing.
+/// The patch that takes from others what we have applied to a copy of this type too. `None` if there is nothing. Of an item
+/// that is not `wanted` any more, all goes, also what others hold further down in it: an API server takes the whole of some
+/// fields from us if others apply them without a default that we have.
 ///
 /// Otherwise a field that the origin drops would stay, since it has another owner: whoever had installed the copy before it
 /// was adopted, or applies the same beside us.
@@ -124,6 +127,7 @@ pub(super) fn take_shared(
     object: &[u8],
     resource: &ResourceType,
     revert_from: RevertFrom<'_>,
+    wanted: Option<&Map<String, Value>>,
 ) -> Result<Option<String>, Error> {
     let entries = Entries::of(object)?;
     let mut ours = may_be_shared(entries.iter().map(|(_, owner)| owner))?;
@@ -132,6 +136,14 @@ pub(super) fn take_shared(
     for (path, ..) in of_spec {
         ours.leave_out(path);
     }
+    let is_content = |path: &Path| {
+        !NO_CONTENTS
+            .iter()
+            .any(|no| path.first().is_some_and(|first| *first == no[0]))
+    };
+    let is_dropped = |path: &Path| wanted.is_some_and(|wanted| !gives(wanted, path));
+    let mut dropped = ours.items();
+    dropped.retain(|path| is_content(path) && is_dropped(path));
     let (mut kept, mut is_any) = (Vec::new(), false);
     for (entry, owner) in entries.iter() {
         let mut rest = field_set(owner)?;
@@ -139,7 +151,8 @@ pub(super) fn take_shared(
             && if owner.is_reverted(revert_from) {
                 rest.subtract(&ours)
             } else {
-                rest.subtract_with_items(&ours)
+                let was_in_dropped = leave_out_all(&mut rest, &dropped);
+                rest.subtract_with_items(&ours) || was_in_dropped
             };
         if is_taken {
             is_any = true;
@@ -153,6 +166,19 @@ pub(super) fn take_shared(
         }
     }
     Ok(is_any.then(|| entries.patch(&kept)))
+}
+
+/// Leaves out what is at these paths. True if there was any.
+fn leave_out_all(fields: &mut FieldSet, paths: &[Path]) -> bool {
+    let mut is_any = false;
+    for path in paths {
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        if !fields.only(&path).is_empty() {
+            fields.leave_out(&path);
+            is_any = true;
+        }
+    }
+    is_any
 }
 
 /// What is left of an entry without the fields that are taken.

@@ -186,7 +186,7 @@ fn where_we_have_applied_nothing_yet_the_first_entry_becomes_ours() {
 fn what_others_have_besides_us_becomes_ours_alone() {
     let shared = |resource: &ResourceType, entries: &[Value]| {
         let object = json!({"metadata": {"resourceVersion": "7", "managedFields": entries}}).to_string();
-        let patch = take_shared(object.as_bytes(), resource, None).unwrap();
+        let patch = take_shared(object.as_bytes(), resource, None, None).unwrap();
         patch.map(|patch| serde_json::from_str::<Value>(&patch).unwrap()["metadata"].clone())
     };
     let config_maps = ResourceType::config_maps();
@@ -354,7 +354,39 @@ fn a_number_of_replicas_that_we_apply_too_becomes_ours_alone() {
     let ours = entry("edge-syncer", "Apply", &fields);
     let entries = [entry("helm", "Update", &fields), ours.clone()];
     let object = json!({"metadata": {"resourceVersion": "7", "managedFields": entries}}).to_string();
-    let patch = take_shared(object.as_bytes(), &of("apps", "deployments"), None).unwrap();
+    let patch = take_shared(object.as_bytes(), &of("apps", "deployments"), None, None).unwrap();
     let patch: Value = serde_json::from_str(&patch.unwrap()).unwrap();
     assert_eq!(patch["metadata"]["managedFields"], json!([ours]));
+}
+
+// Found from outside: Flux had applied the variable, without the default that we have, while we were away.
+#[test]
+fn of_an_item_that_is_dropped_others_keep_nothing() {
+    let variable = |value: Value| json!({r#"k:{"name":"POD"}"#: value});
+    let of_env = |env: Value| json!({"f:spec": {"f:containers": {r#"k:{"name":"c"}"#: {".": {}, "f:name": {}, "f:image": {}, "f:env": env}}}});
+    let theirs = of_env(variable(
+        json!({".": {}, "f:name": {}, "f:valueFrom": {"f:fieldRef": {}}}),
+    ));
+    let ours = entry(
+        "edge-syncer",
+        "Apply",
+        &of_env(variable(json!({".": {}, "f:name": {}}))),
+    );
+    let entries = [entry("kustomize-controller", "Apply", &theirs), ours.clone()];
+    let object = json!({"metadata": {"resourceVersion": "7", "managedFields": entries}}).to_string();
+    let left = |env: Value| {
+        let wanted = json!({"spec": {"containers": [{"name": "c", "env": env}]}});
+        let patch = take_shared(object.as_bytes(), &of("apps", "deployments"), None, wanted.as_object());
+        let patch: Value = serde_json::from_str(&patch.unwrap().unwrap()).unwrap();
+        patch["metadata"]["managedFields"].clone()
+    };
+    assert_eq!(left(json!([])), json!([ours]));
+    assert_eq!(left(json!([{"name": "OTHER"}])), json!([ours]));
+    // As long as it is wanted, what is in it is theirs.
+    let kept = json!({"f:spec": {"f:containers": {r#"k:{"name":"c"}"#:
+        {".": {}, "f:name": {}, "f:env": variable(json!({".": {}, "f:name": {}, "f:valueFrom": {"f:fieldRef": {}}}))}}}});
+    assert_eq!(
+        left(json!([{"name": "POD"}])),
+        json!([entry("kustomize-controller", "Apply", &kept), ours])
+    );
 }

@@ -82,7 +82,7 @@ impl Owner {
 }
 
 /// True if an object or a note of one has something at that path, also null, or cannot be followed so far.
-fn gives(whole: &Map<String, Value>, path: &Path) -> bool {
+pub(crate) fn gives(whole: &Map<String, Value>, path: &Path) -> bool {
     !matches!(found_at(whole, path), Ok(None))
 }
 

@@ -6,7 +6,6 @@ use driver::queue::{Class, Done};
 
 use super::border::{Answer, Request};
 use super::namespaces;
-use super::published::Outcome;
 use super::report::{self, Subject};
 use super::{AGAIN, Agent};
 use crate::publishing::{self, Exported};

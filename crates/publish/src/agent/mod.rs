@@ -48,7 +48,7 @@ pub(crate) use self::metrics::render_standby;
 use self::namespaces::Namespaces;
 use self::objects::Objects;
 use self::patience::Patience;
-use self::published::Published;
+use self::published::{Outcome, Published};
 use self::report::{Report, Subject};
 use self::running::Running;
 use self::shards::Shards;
