@@ -136,6 +136,11 @@ impl Agent {
         }
         let key = Key::Object(primary.clone());
         let is_over = matches!(synced.result, Ok(Settled::Gone)) && self.objects.was_lost(primary);
+        match &synced.result {
+            Ok(Settled::Gone | Settled::Filtered) => self.objects.is_free(primary, true),
+            Ok(Settled::LeftToOthers) => {}
+            _ => self.objects.is_free(primary, false),
+        }
         let done = match synced.result {
             Ok(settled) => {
                 self.report.object_works(primary, self.now);
@@ -159,7 +164,7 @@ impl Agent {
                         self.objects.is_due(primary);
                         Done::NotYet(self.patience.waits(&key))
                     }
-                    Settled::Gone | Settled::Filtered | Settled::Waits => Done::Finished,
+                    Settled::Gone | Settled::Filtered | Settled::LeftToOthers | Settled::Waits => Done::Finished,
                 }
             }
             Err(stop) => {

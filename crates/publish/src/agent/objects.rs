@@ -55,6 +55,7 @@ impl Objects {
             *self.untried.entry(primary.workspace).or_default() += 1;
         }
         let is_tried = known.primary.as_ref().is_some_and(|shown| shown.is_tried);
+        known.is_free &= is_ending;
         known.primary = Some(Shown {
             shard: primary.shard(),
             workspace: primary.workspace,
@@ -67,18 +68,26 @@ impl Objects {
         known.is_due = true;
     }
 
-    /// A primary is there no longer. True if it is shown nowhere else and has a copy, or a pass may be making one: it has
-    /// another turn, which finds out what becomes of that.
+    /// A primary is there no longer. True if it is shown nowhere else, and something of the agent's may belong to it: it has
+    /// another turn, which finds out what becomes of that. One that the agent has let go itself needs none.
     pub(super) fn is_lost(&mut self, primary: &Primary) -> bool {
         let Some(known) = self.known(primary) else { return false };
-        let has_copy = known.copy.is_some() || known.is_taken;
+        let (is_free, has_copy, is_taken) = (known.is_free, known.copy.is_some(), known.is_taken);
+        let may_have = |shown: &Shown| is_taken || !is_free || has_copy && shown.end != End::Near;
         let shown = known.primary.as_mut().filter(|shown| shown.shard == primary.shard());
-        if let Some(shown) = shown.filter(|_| has_copy) {
+        if let Some(shown) = shown.filter(|shown| may_have(shown)) {
             shown.end = End::Lost;
             (known.is_due, known.is_forced) = (true, true);
             return true;
         }
         false
+    }
+
+    /// A pass has found out whether something of the agent's belongs to a primary.
+    pub(super) fn is_free(&mut self, primary: &Primary, is_free: bool) {
+        if let Some(known) = self.known(primary) {
+            known.is_free = is_free;
+        }
     }
 
     /// True for one that was lost, and was not heard of since.
@@ -100,6 +109,7 @@ impl Objects {
         }
         let was_untried = known.primary.as_ref().is_some_and(|shown| !shown.is_tried);
         (known.primary, known.last, known.settled) = (None, None, None);
+        known.is_free = false;
         if known.copy.is_none() {
             self.all.remove(&key);
         }
@@ -286,9 +296,9 @@ impl Objects {
         })
     }
 
-    /// Somebody has deleted it.
+    /// Somebody has deleted it, or it is gone.
     pub(super) fn is_ending(&self, primary: &Primary) -> bool {
-        self.shown_as(primary).is_some_and(|shown| shown.end == End::Near)
+        self.shown_as(primary).is_some_and(|shown| shown.end != End::Far)
     }
 
     /// It had its turn.

@@ -174,6 +174,50 @@ fn what_a_list_does_not_name_is_gone_at_that_shard_alone() {
     assert_eq!(objects.len(), 2);
 }
 
+// The state of one whose finalizer the consumer had taken off stayed for ever.
+#[test]
+fn only_what_the_agent_has_let_go_itself_needs_no_turn_when_it_is_gone() {
+    let ending = Seen {
+        is_ending: true,
+        ..seen(0)
+    };
+    // What was heard of it after its last pass, what that has found, whether there is a copy, and whether it has a turn.
+    for (heard, is_free, has_copy, has_turn) in [
+        (None, None, false, true),
+        (None, Some(false), false, true),
+        (Some(ending), Some(false), false, true),
+        (None, Some(true), false, false),
+        (None, Some(true), true, true),
+        (Some(ending), Some(true), false, false),
+        // The news of its end may come late.
+        (Some(ending), Some(true), true, false),
+        // It was changed, or made again.
+        (Some(seen(0)), Some(true), false, true),
+    ] {
+        let mut objects = Objects::default();
+        let web = primary("web", 0);
+        objects.is_there(&web, seen(0));
+        if let Some(is_free) = is_free {
+            objects.turn(&web);
+            objects.is_tried(&web);
+            objects.is_free(&web, is_free);
+        }
+        if let Some(heard) = heard {
+            objects.is_there(&web, heard);
+        }
+        if has_copy {
+            objects.copy_is_there(1, &web.name, copy(3), 0);
+        }
+        let case = format!("{heard:?} {is_free:?} {has_copy}");
+        assert_eq!(objects.is_lost(&web), has_turn, "{case}");
+        assert_eq!(
+            (objects.was_lost(&web), objects.is_ending(&web)),
+            (has_turn, has_turn || heard.is_some()),
+            "{case}"
+        );
+    }
+}
+
 #[test]
 fn copies_are_known_before_their_primaries_and_outlive_them() {
     let mut objects = Objects::default();

@@ -27,6 +27,8 @@ impl Uses {
     pub(super) fn turn(&mut self, primary: &Primary, is_ending: bool) -> OwnUses {
         if is_ending {
             self.release(primary);
+        } else {
+            self.take_back(primary);
         }
         let Some(one) = self.of.get(primary) else {
             return OwnUses::default();
@@ -62,6 +64,17 @@ impl Uses {
     pub(super) fn are_over(&mut self, primary: &Primary) {
         self.release(primary);
         self.of.remove(primary);
+    }
+
+    /// What was deleted, or gone, is there again.
+    fn take_back(&mut self, primary: &Primary) {
+        let Some(one) = self.of.get_mut(primary).filter(|one| !one.counts) else {
+            return;
+        };
+        one.counts = true;
+        for used in &one.found.all {
+            *self.counts.entry(*used).or_default() += 1;
+        }
     }
 
     fn release(&mut self, primary: &Primary) {
@@ -131,6 +144,21 @@ mod tests {
             uses.are_over(primary);
         }
         assert!(uses.of.is_empty() && uses.counts.is_empty());
+    }
+
+    #[test]
+    fn what_comes_back_counts_again() {
+        let mut uses = Uses::default();
+        let (web, api) = (primary("web"), primary("api"));
+        uses.are(&web, found(&[1]));
+        uses.are(&api, found(&[1]));
+        uses.turn(&web, true);
+        assert_eq!(uses.turn(&api, false).shared, set(&[]));
+        for _ in 0..2 {
+            assert_eq!(uses.turn(&web, false).shared, set(&[1]));
+            assert_eq!(uses.turn(&api, false).shared, set(&[1]));
+        }
+        assert_eq!(uses.counts, [(1, 2)].into());
     }
 
     #[test]

@@ -27,7 +27,11 @@ impl Pass<'_> {
             self.is_wanted(&object).await?
         };
         if !is_known && !matches {
-            return Ok(Settled::Filtered);
+            return Ok(if is_ending {
+                Settled::LeftToOthers
+            } else {
+                Settled::Filtered
+            });
         }
         if self.route.resource.workspace_paths {
             self.key.workspace_path = match self.workspace_path().await {
@@ -91,9 +95,8 @@ impl Pass<'_> {
                 self.clean_up(&object, &copy).await?;
                 Ok(Settled::Waits)
             }
-            // Somebody else's finalizer, or the end of the copy: both are news.
-            (Next::WaitForCopy | Next::WaitForOthers(_), _) => Ok(Settled::Waits),
-            _ => Ok(Settled::Filtered),
+            // Somebody else's finalizer, the end of the copy, or what the filter does not let through any more: all are news.
+            _ => Ok(Settled::Waits),
         }
     }
 
