@@ -181,6 +181,7 @@ scenarios! {
         what_an_object_does_not_name_any_more_is_let_go
         an_object_ends_though_what_belongs_to_it_cannot_be_named_any_more
         what_belonged_to_an_object_by_former_rules_is_let_go_with_it
+        what_no_rule_names_any_more_is_let_go_at_once
         names_that_consumers_write_lead_to_no_other_request
         an_object_ends_though_its_copy_is_nested_too_deep_to_be_read
         a_secret_that_is_not_the_objects_own_stays_where_it_is
