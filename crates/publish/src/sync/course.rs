@@ -51,7 +51,7 @@ impl Pass<'_> {
         }
         // Somebody else may have deleted the copy: then what they are called follows from what it would be, or is written down.
         let has_related = is_ending && self.has_related().await?;
-        let planned = if has_related && copy.is_none() {
+        let planned = if is_ending && copy.is_none() {
             self.plan(&object).ok().map(|(_, _, planned)| planned)
         } else {
             None
@@ -74,7 +74,7 @@ impl Pass<'_> {
             (Next::Create, _) => self.place(&object).await,
             (Next::Bring, Some(copy)) => self.bring(&object, copy).await,
             (Next::DeleteCopy, Some(copy)) => self.delete_copy(&object, &copy).await,
-            (Next::RemoveFinalizer, _) => self.release(&object).await,
+            (Next::RemoveFinalizer, _) => self.release(&object, planned.as_ref()).await,
             (Next::CleanUpRelated, Some(copy)) => {
                 if self.clean_up(&object, &copy).await? {
                     self.delete_copy(&object, &copy).await
@@ -84,8 +84,8 @@ impl Pass<'_> {
                 }
             }
             (Next::CleanUpRelated, None) => {
-                if self.clean_up(&object, &planned.unwrap_or_default()).await? {
-                    self.release(&object).await
+                if self.clean_up(&object, planned.as_ref().unwrap_or(&Value::Null)).await? {
+                    self.release(&object, planned.as_ref()).await
                 } else {
                     Ok(Settled::Later)
                 }

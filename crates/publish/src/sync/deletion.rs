@@ -84,8 +84,14 @@ impl Pass<'_> {
         deleted.map_err(|error| Stop::of(Side::Service, DELETING, format!("{name:?}"), error))
     }
 
-    /// The finalizer goes, as long as the object is as it was read.
-    pub(super) async fn release(&self, object: &Value) -> Result<Settled, Stop> {
+    /// The finalizer goes, as long as the object is as it was read. This would have been its copy.
+    pub(super) async fn release(&self, object: &Value, planned: Option<&Value>) -> Result<Settled, Stop> {
+        // That of a copy that could not be created may have been made for it.
+        if let Some(planned) = planned
+            && self.state(&self.own_state()).await?.is_none()
+        {
+            self.left.borrow_mut().insert(name_of(planned).namespace().into());
+        }
         self.delete_states().await?;
         let Some(patch) = lifecycle::remove_finalizer(object) else {
             return Ok(Settled::Gone);
