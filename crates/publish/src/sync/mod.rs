@@ -271,7 +271,7 @@ impl Pass<'_> {
         let last = self.state(&key).await?;
         let local = self.route.local();
         let name = name_of(&copy);
-        let stop = |error| Stop::of(Side::Service, "updating the copy", format!("{name:?}"), error);
+        let stop = |error| Stop::of_content(Side::Service, "updating the copy", format!("{name:?}"), error);
         let terms = self.terms();
         let service = (Side::Service, &**self.service);
         let written = self.write(service, local, &name, (wanted, &copy), last.as_ref(), &terms);
