@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use driver::queue::{Class, Done};
 
+use super::Agent;
 use super::border::{Answer, Request};
 use super::namespaces;
 use super::published::Outcome;
 use super::report::{self, Subject};
-use super::{AGAIN, Agent};
 use crate::publishing::{self, Exported};
 use crate::route::Served;
 use crate::sides::{Key, Primary, Side};
@@ -128,7 +128,7 @@ impl Agent {
         let route = self.published.route(primary.route);
         let has_related = route.is_some_and(|route| !route.resource.related.is_empty());
         if has_related && !synced.records.is_empty() {
-            self.objects.looks_again(primary, self.now + AGAIN);
+            self.objects.looks_again(primary, self.now);
         }
         let again = self.objects.again(primary, self.now).filter(|_| synced.result.is_ok());
         for record in self.report.worth_writing(synced.records, self.now) {

@@ -37,6 +37,8 @@ pub(super) struct Known {
     pub(super) settled: Option<Versions>,
     /// What belongs to it may come until then, and nobody says so.
     pub(super) again: Option<Instant>,
+    /// How many turns in a row it had for that alone.
+    pub(super) looks: u32,
 }
 
 /// How many objects say that they are the copy of a primary.

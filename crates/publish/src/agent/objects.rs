@@ -7,10 +7,14 @@ use std::time::Duration;
 use kube_lite::ObjectName;
 use tokio::time::Instant;
 
+use super::AGAIN;
 use super::known::{Copies, End, Known, Seen, Shown, Versions};
 use super::watched::{Meant, Rule, is_meant};
 use crate::sides::{Group, Key, Primary, Side};
 use crate::turn::{Copied, Last, OwnUses, Turn};
+
+/// For so long at most nobody looks again at what belongs to an object.
+const LONGEST_AGAIN: Duration = Duration::from_secs(300);
 
 /// See the module's doc.
 #[derive(Default)]
@@ -277,7 +281,12 @@ impl Objects {
     /// writes.
     pub(super) fn turn(&mut self, primary: &Primary) -> Option<Turn> {
         let known = self.known(primary)?;
-        (known.is_due, known.is_copy_lost) = (false, false);
+        let has_news = std::mem::take(&mut known.is_due) || known.is_forced;
+        known.looks = match known.again {
+            Some(_) if !has_news => known.looks.saturating_add(1),
+            _ => 0,
+        };
+        known.is_copy_lost = false;
         let is_forced = std::mem::take(&mut known.is_forced) || known.again.is_some();
         if !is_forced && known.is_in_sync() {
             return None;
@@ -346,10 +355,12 @@ impl Objects {
         shown.filter(|shown| shown.is(primary))
     }
 
-    /// What belongs to a primary may come until then, and nobody says so.
-    pub(super) fn looks_again(&mut self, primary: &Primary, at: Instant) {
+    /// What belongs to a primary may come, and nobody says so: it has another turn in a while. After each in a row that was
+    /// for that alone, it is twice as long: somebody may delete again and again what is made again.
+    pub(super) fn looks_again(&mut self, primary: &Primary, now: Instant) {
         if let Some(known) = self.known(primary) {
-            known.again = Some(at);
+            let wait = AGAIN.saturating_mul(1 << known.looks.min(16));
+            known.again = Some(now + wait.min(LONGEST_AGAIN));
         }
     }
 

@@ -147,10 +147,35 @@ fn our_own_writes_need_no_turn() {
     assert_eq!(objects.turn(&web), None);
     // It may change without news.
     let now = Instant::now();
-    objects.looks_again(&web, now + Duration::from_secs(5));
+    objects.looks_again(&web, now);
     assert!(objects.turn(&web).is_some() && objects.turn(&web).is_some());
     assert_eq!(objects.again(&web, now + Duration::from_secs(6)), None);
     assert_eq!(objects.turn(&web), None);
+}
+
+// A related copy that something deleted again and again was made again every five seconds.
+#[test]
+fn what_is_found_changed_again_and_again_is_read_ever_less_often() {
+    let mut objects = Objects::default();
+    let (web, mut now) = (primary("web", 0), Instant::now());
+    for news in 0..2 {
+        objects.is_there(
+            &web,
+            Seen {
+                version: news,
+                ..seen(0)
+            },
+        );
+        let mut waits = Vec::new();
+        for _ in 0..8 {
+            assert!(objects.turn(&web).is_some());
+            objects.looks_again(&web, now);
+            let wait = objects.again(&web, now).unwrap();
+            waits.push(wait.as_secs());
+            now += wait;
+        }
+        assert_eq!(waits, [5, 10, 20, 40, 80, 160, 300, 300]);
+    }
 }
 
 #[test]
