@@ -181,6 +181,7 @@ scenarios! {
         what_an_object_does_not_name_any_more_is_let_go
         an_object_ends_though_what_belongs_to_it_cannot_be_named_any_more
         what_belonged_to_an_object_by_former_rules_is_let_go_with_it
+        what_no_rule_names_any_more_is_let_go_at_once
         names_that_consumers_write_lead_to_no_other_request
         an_object_ends_though_its_copy_is_nested_too_deep_to_be_read
         a_secret_that_is_not_the_objects_own_stays_where_it_is
@@ -198,6 +199,7 @@ scenarios! {
         an_object_ends_though_the_claim_for_what_it_names_is_not_accepted
         an_object_ends_though_the_path_of_its_workspace_is_not_shown_any_more
         the_copy_of_another_agent_stays_when_an_object_ends
+        an_object_that_does_not_wait_leaves_neither_state_nor_finalizer
     ;
     states:
         an_object_with_two_places_at_the_other_end_follows_to_both

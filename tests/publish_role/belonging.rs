@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::hostile::is_notified;
 use crate::of_role::Agent;
 use crate::related::holds;
 use crate::stage::{Stage, Which};
@@ -241,8 +242,12 @@ async fn namespaces_that_the_agent_has_made_go_when_nothing_is_in_them() {
     let template = |start: &str| json!({"template": {"template": format!("{{{{ if eq .Side \"kcp\" }}}}shop{{{{ else }}}}{start}{{{{ .Object.metadata.namespace }}}}{{{{ end }}}}")}});
     let related = json!([{"identifier": "keys", "origin": "kcp", "version": "v1", "resource": "secrets",
         "object": {"reference": {"path": "spec.secret"}, "namespace": template("keys-")}}]);
+    let labels = json!({"path": "metadata.labels", "expression": "has(self.spec.bad) ? {'bad': 'no label'} : {}"});
+    let mutation = json!({"spec": [{"cel": labels}]});
     world
-        .publish(&json!({"related": related, "naming": {"namespace": "{{ .Object.spec.space }}"}}))
+        .publish(
+            &json!({"related": related, "naming": {"namespace": "{{ .Object.spec.space }}"}, "mutation": mutation}),
+        )
         .await;
     let _agent = world.agent(&[]);
     let consumer = world.consumer("a").await;
@@ -266,10 +271,15 @@ async fn namespaces_that_the_agent_has_made_go_when_nothing_is_in_them() {
             .create(&config_map(space, "theirs", json!({"a": "b"})))
             .await;
     }
-    for name in ["theirs", "shared", "own"] {
+    // One that was made for a copy that the service cluster does not take.
+    let spec = json!({"space": "refused", "bad": true});
+    world.open(&consumer, "refused", &spec).await;
+    arrives(&world.local, "v1", "namespaces", "", "refused").await;
+    is_notified(&consumer, "refused").await;
+    for name in ["theirs", "shared", "own", "refused"] {
         world.closes(&consumer, name).await;
     }
-    for space in ["own", "keys-own", "keys-theirs"] {
+    for space in ["own", "keys-own", "keys-theirs", "refused"] {
         leaves(&world.local, space).await;
     }
     for space in ["theirs", "shared", "keys-shared"] {

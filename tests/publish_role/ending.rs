@@ -1,14 +1,15 @@
 //! The end of objects whose workspace, service cluster, or rules are not as they were: nothing keeps one for ever.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::hostile::is_notified;
 use crate::related::{holds, opened, world};
 use crate::simulated::Refusal;
 use crate::stage::Which;
+use crate::support::eventually;
 use crate::support::objects::{namespace, secret};
-use crate::support::story::{arrives, gone, remains};
-use crate::world::{APIS, World, place};
+use crate::support::story::{SOON, arrives, gone, remains};
+use crate::world::{APIS, Consumer, World, place};
 
 pub(crate) async fn an_object_ends_though_the_claim_for_what_it_names_is_not_accepted(which: Which) {
     let keys = json!({"identifier": "keys", "origin": "kcp", "kind": "Secret", "object": {"reference": {"path": "spec.secret"}}});
@@ -80,6 +81,71 @@ pub(crate) async fn the_copy_of_another_agent_stays_when_an_object_ends(which: W
     let (space, name) = place(&copy);
     remains(&world.local, &world.v1(), "shops", &space, &name).await;
     agent.says(&["CopyLeft", "web", "another agent's"]).await;
+}
+
+/// Waits until so many states of a workspace's objects are kept.
+async fn has_states(world: &World, consumer: &Consumer, count: usize) {
+    eventually("the states are as many as they should be", SOON, async || {
+        let states = world.states(consumer).await;
+        (states.len() == count).then_some(()).ok_or(format!("{states:#?}"))
+    })
+    .await;
+}
+
+/// How an object goes without the agent.
+#[derive(Clone, Copy, Debug)]
+enum Goes {
+    /// The agent hears of its end last.
+    Unheard,
+    /// The same, and somebody has deleted its copy.
+    AfterItsCopy,
+    /// Its copy is being deleted.
+    BesideItsCopy,
+}
+
+// The state stayed for ever, with the finalizer and the copy of what belonged to the object.
+pub(crate) async fn an_object_that_does_not_wait_leaves_neither_state_nor_finalizer(which: Which) {
+    let keys = json!({"identifier": "keys", "origin": "kcp", "kind": "Secret", "object": {"reference": {"path": "spec.secret"}}});
+    let world = world(which, &json!([keys])).await;
+    let mut agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    let at = (&world.v1(), &consumer.objects);
+    for (name, goes) in [
+        ("unheard", Goes::Unheard),
+        ("after", Goes::AfterItsCopy),
+        ("beside", Goes::BesideItsCopy),
+    ] {
+        consumer.objects.create(&secret("shop", name, "1")).await;
+        let space = opened(&world, &consumer, name, &json!({"secret": name})).await;
+        holds(&world.local, &space, name, "1").await;
+        has_states(&world, &consumer, 1).await;
+        let copy = world.copied(&consumer, name, &json!({"secret": name})).await;
+        let of_operator = |finalizers: Value| json!({"metadata": {"finalizers": finalizers}});
+        match goes {
+            Goes::Unheard => agent.0.signal("STOP"),
+            Goes::AfterItsCopy => {
+                agent.0.signal("STOP");
+                let (space, name) = place(&copy);
+                world.local.delete(&world.v1(), "shops", &space, &name).await;
+            }
+            Goes::BesideItsCopy => drop(world.touch(&copy, &of_operator(json!(["example.org/slow"]))).await),
+        }
+        at.1.delete(at.0, "shops", "shop", name).await;
+        if let Goes::BesideItsCopy = goes {
+            let is_so = |it: &Value| !it["metadata"]["deletionTimestamp"].is_null();
+            world.copy(&consumer, name, "is being deleted", is_so).await;
+        }
+        world.edit(&consumer, name, &of_operator(Value::Null)).await;
+        gone(at.1, at.0, "shops", "shop", name).await;
+        agent.0.signal("CONT");
+        gone(&world.local, "v1", "secrets", &space, name).await;
+        crate::states::is_free(&consumer, name).await;
+        has_states(&world, &consumer, 0).await;
+        if let Goes::BesideItsCopy = goes {
+            world.touch(&copy, &of_operator(Value::Null)).await;
+        }
+        world.has_no_copies(&consumer).await;
+    }
 }
 
 // Issue 45: what could not be read was taken for something that is still there.

@@ -216,21 +216,50 @@ pub(crate) async fn an_object_ends_though_what_belongs_to_it_cannot_be_named_any
 
 pub(crate) async fn what_belonged_to_an_object_by_former_rules_is_let_go_with_it(which: Which) {
     let (world, space) = world(which, &by_reference("spec.secret")).await;
-    let _agent = world.agent(&[]);
+    let agent = world.agent(&[]);
     let consumer = world.consumer("a").await;
     consumer.objects.create(&secret("shop", "one", "1")).await;
     world.open(&consumer, "web", &json!({"secret": "one"})).await;
     holds(&world.local, &space, "one", "1").await;
-    // An edit of the rules alone deletes nothing.
+    drop(agent);
     world.republish(&json!({"related": null})).await;
-    world.edit(&consumer, "web", &json!({"spec": {"size": 2}})).await;
-    world
-        .copied(&consumer, "web", &json!({"secret": "one", "size": 2}))
-        .await;
-    holds(&world.local, &space, "one", "1").await;
-    world.closes(&consumer, "web").await;
+    consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
+    let _agent = world.agent(&[]);
+    gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
     gone(&world.local, "v1", "secrets", &space, "one").await;
     has_finalizers(&consumer, "one", &json!(null)).await;
+}
+
+// What the last of the rules had named kept its finalizer, and its copy, until the object went.
+pub(crate) async fn what_no_rule_names_any_more_is_let_go_at_once(which: Which) {
+    let (world, space) = world(which, &by_reference("spec.secret")).await;
+    let _agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    for name in ["one", "shared"] {
+        consumer.objects.create(&secret("shop", name, "1")).await;
+    }
+    for (name, secret) in [("web", "one"), ("api", "shared"), ("old", "shared")] {
+        world.open(&consumer, name, &json!({"secret": secret})).await;
+        world.copied(&consumer, name, &json!({"secret": secret})).await;
+        holds(&world.local, &space, secret, "1").await;
+    }
+    for related in [json!([]), json!(null)] {
+        world.republish(&json!({"related": related})).await;
+        for name in ["one", "shared"] {
+            gone(&world.local, "v1", "secrets", &space, name).await;
+            has_finalizers(&consumer, name, &json!(null)).await;
+        }
+        world.republish(&json!({"related": by_reference("spec.secret")})).await;
+        for name in ["one", "shared"] {
+            holds(&world.local, &space, name, "1").await;
+            has_finalizers(&consumer, name, &json!([FINALIZER])).await;
+        }
+    }
+    for name in ["web", "api", "old"] {
+        world.closes(&consumer, name).await;
+    }
+    gone(&world.local, "v1", "secrets", &space, "shared").await;
+    has_finalizers(&consumer, "shared", &json!(null)).await;
 }
 
 pub(crate) async fn names_that_consumers_write_lead_to_no_other_request(which: Which) {

@@ -18,7 +18,7 @@ fn by_reference(path: &str) -> Value {
 }
 
 /// Waits until a Secret of a consumer is let go.
-async fn is_free(consumer: &Consumer, name: &str) {
+pub(crate) async fn is_free(consumer: &Consumer, name: &str) {
     becomes(&consumer.objects, ["v1", "secrets", "shop", name], "is free", |it| {
         it["metadata"]["finalizers"].is_null()
     })

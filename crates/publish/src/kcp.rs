@@ -153,6 +153,11 @@ pub(crate) fn published_resources() -> ResourceType {
     ResourceType::new(names, false)
 }
 
+/// True if what was read has the form of an object, and is nested deeper than the agent reads.
+pub(crate) fn is_too_deep(error: &Error) -> bool {
+    matches!(error, Error::BadAnswer(words) if words.starts_with("recursion limit exceeded"))
+}
+
 /// An object, if it has the form that it should have.
 pub(crate) fn parsed<T: DeserializeOwned>(object: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(object).map_err(|error| Error::BadAnswer(error.to_string()))

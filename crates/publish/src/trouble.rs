@@ -4,6 +4,8 @@ use std::fmt;
 
 use kube_lite::Error;
 
+use crate::kcp;
+use crate::path::DEEPEST_OBJECT;
 use crate::sides::Side;
 
 /// Why work ends early.
@@ -87,6 +89,20 @@ impl Stop {
         }
     }
 
+    /// The same where the content of an object, a copy or a related object is read. One that is nested too deep is no fault
+    /// of its server.
+    pub(crate) fn of_content(side: Side, doing: &'static str, object: impl Into<String>, error: Error) -> Self {
+        let is_too_deep = kcp::is_too_deep(&error);
+        let mut stop = Self::of(side, doing, object, error);
+        if let Self::Fails(trouble) = &mut stop
+            && is_too_deep
+        {
+            trouble.words = format!("it is nested deeper than {DEEPEST_OBJECT} levels, its managedFields included");
+            trouble.advice = FLATTER;
+        }
+        stop
+    }
+
     /// Something has changed in between, or is known by now, so that all has to be read again.
     pub(crate) fn again(doing: &'static str) -> Self {
         Self::Again(Box::new(Trouble {
@@ -103,7 +119,7 @@ impl Stop {
     pub(crate) fn of_primary(side: Side, doing: &'static str, error: Error) -> Self {
         let code = error.status().map_or(0, |status| status.code);
         let is_denial = error.is_denial();
-        let mut stop = Self::of(side, doing, "", error);
+        let mut stop = Self::of_content(side, doing, "", error);
         if let Self::Fails(trouble) = &mut stop
             && !is_denial
         {
@@ -153,6 +169,9 @@ pub(crate) fn passed<T>(result: Result<T, Stop>, failure: &mut Option<Stop>) -> 
     }
 }
 
+/// What to do about an object that is nested too deep.
+const FLATTER: &str = "make it flatter: the agent cannot read it as it is";
+
 /// What lets the agent read and write published objects.
 const CONTENT: &str = "allow the agent's user all verbs of apiexports/content in the workspace of the export";
 
@@ -191,6 +210,39 @@ fn advice(side: Side, error: &Error) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // It was said to be no answer of a Kubernetes API.
+    #[test]
+    fn an_object_that_is_nested_too_deep_is_said_to_be_that_and_nothing_else_is() {
+        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        let error = |text: &str| kcp::parsed::<serde_json::Value>(text.as_bytes()).err();
+        assert!(error(&nested(DEEPEST_OBJECT)).is_none());
+        let refusal = || {
+            Error::Status(Box::new(kube_lite::ApiStatus {
+                message: "recursion limit exceeded".to_owned(),
+                code: 422,
+                ..kube_lite::ApiStatus::default()
+            }))
+        };
+        let deep = || error(&nested(DEEPEST_OBJECT + 1)).expect("it is too deep");
+        let cut = || error("[1").expect("it is no JSON");
+        let words = |stop: Stop| match stop {
+            Stop::Fails(trouble) => trouble.to_string(),
+            other => panic!("{other:?}"),
+        };
+        let side = Side::Shard(0);
+        for (stop, is_said) in [
+            (Stop::of_content(Side::Service, "reading the copy", "a/b", deep()), true),
+            (Stop::of_primary(side, "reading the object", deep()), true),
+            (Stop::of(side, "finding a related type", "gadgets", deep()), false),
+            (Stop::of_primary(side, "reading the object", cut()), false),
+            (Stop::of_primary(side, "adding the finalizer", refusal()), false),
+        ] {
+            let words = words(stop);
+            let is_it = words.contains("nested deeper than 127 levels") && words.ends_with(FLATTER);
+            assert_eq!(is_it, is_said, "{words}");
+        }
+    }
 
     #[test]
     fn claims_are_named_for_what_is_claimed_and_for_nothing_else() {

@@ -70,8 +70,8 @@ pub(crate) struct OwnUses {
 pub(crate) struct FoundUses {
     /// All of it.
     pub(crate) all: BTreeSet<Use>,
-    /// Some of it belongs to it no longer, and is to be let go.
-    pub(crate) leaves: bool,
+    /// What of it belongs to it no longer, and is to be let go.
+    pub(crate) left: BTreeSet<Use>,
 }
 
 /// A copy, as far as it is known.

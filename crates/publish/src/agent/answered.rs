@@ -4,10 +4,10 @@ use std::rc::Rc;
 
 use driver::queue::{Class, Done};
 
+use super::Agent;
 use super::border::{Answer, Request};
 use super::namespaces;
 use super::report::{self, Subject};
-use super::{AGAIN, Agent};
 use crate::publishing::{self, Exported};
 use crate::route::Served;
 use crate::sides::{Key, Primary, Side};
@@ -118,7 +118,7 @@ impl Agent {
         let route = self.published.route(primary.route);
         let has_related = route.is_some_and(|route| !route.resource.related.is_empty());
         if has_related && !synced.records.is_empty() {
-            self.objects.looks_again(primary, self.now + AGAIN);
+            self.objects.looks_again(primary, self.now);
         }
         let again = self.objects.again(primary, self.now).filter(|_| synced.result.is_ok());
         for record in self.report.worth_writing(synced.records, self.now) {
@@ -126,6 +126,11 @@ impl Agent {
         }
         let key = Key::Object(primary.clone());
         let is_over = matches!(synced.result, Ok(Settled::Gone)) && self.objects.was_lost(primary);
+        match &synced.result {
+            Ok(Settled::Gone | Settled::Filtered) => self.objects.is_free(primary, true),
+            Ok(Settled::LeftToOthers) => {}
+            _ => self.objects.is_free(primary, false),
+        }
         let done = match synced.result {
             Ok(settled) => {
                 self.report.object_works(primary, self.now);
@@ -149,7 +154,7 @@ impl Agent {
                         self.objects.is_due(primary);
                         Done::NotYet(self.patience.waits(&key))
                     }
-                    Settled::Gone | Settled::Filtered | Settled::Waits => Done::Finished,
+                    Settled::Gone | Settled::Filtered | Settled::LeftToOthers | Settled::Waits => Done::Finished,
                 }
             }
             Err(stop) => {

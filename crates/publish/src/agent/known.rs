@@ -29,12 +29,16 @@ pub(super) struct Known {
     pub(super) is_due: bool,
     /// It is to have a turn though neither it nor its copy has changed.
     pub(super) is_forced: bool,
+    /// Nothing of the agent's belongs to it, as its last pass has found or seen to.
+    pub(super) is_free: bool,
     /// What it was when it was last in sync.
     pub(super) last: Option<Last>,
     /// The versions of both when they were in sync.
     pub(super) settled: Option<Versions>,
     /// What belongs to it may come until then, and nobody says so.
     pub(super) again: Option<Instant>,
+    /// How many turns in a row it had for that alone.
+    pub(super) looks: u32,
 }
 
 /// How many objects say that they are the copy of a primary.

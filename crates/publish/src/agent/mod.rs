@@ -456,7 +456,7 @@ impl Agent {
                 }
                 let is_ending = self.objects.is_ending(primary);
                 // By the rules of before it may have something too.
-                if has_related || is_ending {
+                if has_related || is_ending || self.uses.leaves(primary) {
                     turn.uses = self.uses.turn(primary, is_ending);
                     let lets_go = turn.uses.is_known && is_ending || self.uses.leaves(primary);
                     turn.uses.are_all_known = lets_go && !self.objects.has_untried(primary);

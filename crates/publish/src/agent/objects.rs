@@ -7,10 +7,14 @@ use std::time::Duration;
 use kube_lite::ObjectName;
 use tokio::time::Instant;
 
+use super::AGAIN;
 use super::known::{Copies, End, Known, Seen, Shown, Versions};
 use super::watched::{Meant, Rule, is_meant};
 use crate::sides::{Group, Key, Primary, Side};
 use crate::turn::{Copied, Last, OwnUses, Turn};
+
+/// For so long at most nobody looks again at what belongs to an object.
+const LONGEST_AGAIN: Duration = Duration::from_secs(300);
 
 /// See the module's doc.
 #[derive(Default)]
@@ -55,6 +59,7 @@ impl Objects {
             *self.untried.entry(primary.workspace).or_default() += 1;
         }
         let is_tried = known.primary.as_ref().is_some_and(|shown| shown.is_tried);
+        known.is_free &= is_ending;
         known.primary = Some(Shown {
             shard: primary.shard(),
             workspace: primary.workspace,
@@ -67,18 +72,26 @@ impl Objects {
         known.is_due = true;
     }
 
-    /// A primary is there no longer. True if it is shown nowhere else and has a copy, or a pass may be making one: it has
-    /// another turn, which finds out what becomes of that.
+    /// A primary is there no longer. True if it is shown nowhere else, and something of the agent's may belong to it: it has
+    /// another turn, which finds out what becomes of that. One that the agent has let go itself needs none.
     pub(super) fn is_lost(&mut self, primary: &Primary) -> bool {
         let Some(known) = self.known(primary) else { return false };
-        let has_copy = known.copy.is_some() || known.is_taken;
+        let (is_free, has_copy, is_taken) = (known.is_free, known.copy.is_some(), known.is_taken);
+        let may_have = |shown: &Shown| is_taken || !is_free || has_copy && shown.end != End::Near;
         let shown = known.primary.as_mut().filter(|shown| shown.shard == primary.shard());
-        if let Some(shown) = shown.filter(|_| has_copy) {
+        if let Some(shown) = shown.filter(|shown| may_have(shown)) {
             shown.end = End::Lost;
             (known.is_due, known.is_forced) = (true, true);
             return true;
         }
         false
+    }
+
+    /// A pass has found out whether something of the agent's belongs to a primary.
+    pub(super) fn is_free(&mut self, primary: &Primary, is_free: bool) {
+        if let Some(known) = self.known(primary) {
+            known.is_free = is_free;
+        }
     }
 
     /// True for one that was lost, and was not heard of since.
@@ -100,6 +113,7 @@ impl Objects {
         }
         let was_untried = known.primary.as_ref().is_some_and(|shown| !shown.is_tried);
         (known.primary, known.last, known.settled) = (None, None, None);
+        known.is_free = false;
         if known.copy.is_none() {
             self.all.remove(&key);
         }
@@ -267,7 +281,12 @@ impl Objects {
     /// writes.
     pub(super) fn turn(&mut self, primary: &Primary) -> Option<Turn> {
         let known = self.known(primary)?;
-        (known.is_due, known.is_copy_lost) = (false, false);
+        let has_news = std::mem::take(&mut known.is_due) || known.is_forced;
+        known.looks = match known.again {
+            Some(_) if !has_news => known.looks.saturating_add(1),
+            _ => 0,
+        };
+        known.is_copy_lost = false;
         let is_forced = std::mem::take(&mut known.is_forced) || known.again.is_some();
         if !is_forced && known.is_in_sync() {
             return None;
@@ -286,9 +305,9 @@ impl Objects {
         })
     }
 
-    /// Somebody has deleted it.
+    /// Somebody has deleted it, or it is gone.
     pub(super) fn is_ending(&self, primary: &Primary) -> bool {
-        self.shown_as(primary).is_some_and(|shown| shown.end == End::Near)
+        self.shown_as(primary).is_some_and(|shown| shown.end != End::Far)
     }
 
     /// It had its turn.
@@ -336,10 +355,12 @@ impl Objects {
         shown.filter(|shown| shown.is(primary))
     }
 
-    /// What belongs to a primary may come until then, and nobody says so.
-    pub(super) fn looks_again(&mut self, primary: &Primary, at: Instant) {
+    /// What belongs to a primary may come, and nobody says so: it has another turn in a while. After each in a row that was
+    /// for that alone, it is twice as long: somebody may delete again and again what is made again.
+    pub(super) fn looks_again(&mut self, primary: &Primary, now: Instant) {
         if let Some(known) = self.known(primary) {
-            known.again = Some(at);
+            let wait = AGAIN.saturating_mul(1 << known.looks.min(16));
+            known.again = Some(now + wait.min(LONGEST_AGAIN));
         }
     }
 

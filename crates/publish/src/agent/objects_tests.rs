@@ -147,10 +147,35 @@ fn our_own_writes_need_no_turn() {
     assert_eq!(objects.turn(&web), None);
     // It may change without news.
     let now = Instant::now();
-    objects.looks_again(&web, now + Duration::from_secs(5));
+    objects.looks_again(&web, now);
     assert!(objects.turn(&web).is_some() && objects.turn(&web).is_some());
     assert_eq!(objects.again(&web, now + Duration::from_secs(6)), None);
     assert_eq!(objects.turn(&web), None);
+}
+
+// A related copy that something deleted again and again was made again every five seconds.
+#[test]
+fn what_is_found_changed_again_and_again_is_read_ever_less_often() {
+    let mut objects = Objects::default();
+    let (web, mut now) = (primary("web", 0), Instant::now());
+    for news in 0..2 {
+        objects.is_there(
+            &web,
+            Seen {
+                version: news,
+                ..seen(0)
+            },
+        );
+        let mut waits = Vec::new();
+        for _ in 0..8 {
+            assert!(objects.turn(&web).is_some());
+            objects.looks_again(&web, now);
+            let wait = objects.again(&web, now).unwrap();
+            waits.push(wait.as_secs());
+            now += wait;
+        }
+        assert_eq!(waits, [5, 10, 20, 40, 80, 160, 300, 300]);
+    }
 }
 
 #[test]
@@ -172,6 +197,50 @@ fn what_a_list_does_not_name_is_gone_at_that_shard_alone() {
     objects.is_gone(&here);
     assert!(objects.has(&primary("here", 1)));
     assert_eq!(objects.len(), 2);
+}
+
+// The state of one whose finalizer the consumer had taken off stayed for ever.
+#[test]
+fn only_what_the_agent_has_let_go_itself_needs_no_turn_when_it_is_gone() {
+    let ending = Seen {
+        is_ending: true,
+        ..seen(0)
+    };
+    // What was heard of it after its last pass, what that has found, whether there is a copy, and whether it has a turn.
+    for (heard, is_free, has_copy, has_turn) in [
+        (None, None, false, true),
+        (None, Some(false), false, true),
+        (Some(ending), Some(false), false, true),
+        (None, Some(true), false, false),
+        (None, Some(true), true, true),
+        (Some(ending), Some(true), false, false),
+        // The news of its end may come late.
+        (Some(ending), Some(true), true, false),
+        // It was changed, or made again.
+        (Some(seen(0)), Some(true), false, true),
+    ] {
+        let mut objects = Objects::default();
+        let web = primary("web", 0);
+        objects.is_there(&web, seen(0));
+        if let Some(is_free) = is_free {
+            objects.turn(&web);
+            objects.is_tried(&web);
+            objects.is_free(&web, is_free);
+        }
+        if let Some(heard) = heard {
+            objects.is_there(&web, heard);
+        }
+        if has_copy {
+            objects.copy_is_there(1, &web.name, copy(3), 0);
+        }
+        let case = format!("{heard:?} {is_free:?} {has_copy}");
+        assert_eq!(objects.is_lost(&web), has_turn, "{case}");
+        assert_eq!(
+            (objects.was_lost(&web), objects.is_ending(&web)),
+            (has_turn, has_turn || heard.is_some()),
+            "{case}"
+        );
+    }
 }
 
 #[test]

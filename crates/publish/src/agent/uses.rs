@@ -1,7 +1,7 @@
 //! What belongs to primaries, so that what several of them have goes with the last one.
 //!
 //! Promises: a primary that is being deleted counts no more from its turn on, so that of several that end at once the last
-//! one cleans up.
+//! one cleans up; what a primary is to let go it has no more, so that of several that do so at once one does.
 
 use std::collections::BTreeMap;
 
@@ -22,17 +22,26 @@ struct One {
     counts: bool,
 }
 
+impl One {
+    /// What others see that it has.
+    fn counted(&self) -> impl Iterator<Item = &Use> {
+        self.found.all.difference(&self.found.left).filter(|_| self.counts)
+    }
+}
+
 impl Uses {
     /// It is the turn of a primary.
     pub(super) fn turn(&mut self, primary: &Primary, is_ending: bool) -> OwnUses {
         if is_ending {
             self.release(primary);
+        } else {
+            self.take_back(primary);
         }
         let Some(one) = self.of.get(primary) else {
             return OwnUses::default();
         };
-        let own = usize::from(one.counts);
-        let is_shared = |used: &&Use| self.counts.get(used).is_some_and(|count| *count > own);
+        let own = |used: &Use| usize::from(one.counts && !one.found.left.contains(used));
+        let is_shared = |used: &&Use| self.counts.get(used).is_some_and(|count| *count > own(used));
         OwnUses {
             shared: one.found.all.iter().filter(is_shared).copied().collect(),
             known: one.found.all.clone(),
@@ -43,19 +52,18 @@ impl Uses {
 
     /// Something is to be let go by a primary that stays.
     pub(super) fn leaves(&self, primary: &Primary) -> bool {
-        self.of.get(primary).is_some_and(|one| one.found.leaves)
+        self.of.get(primary).is_some_and(|one| !one.found.left.is_empty())
     }
 
     /// This belongs to a primary, and nothing else.
     pub(super) fn are(&mut self, primary: &Primary, found: FoundUses) {
         let counts = self.of.get(primary).is_none_or(|one| one.counts);
         self.release(primary);
-        if counts {
-            for used in &found.all {
-                *self.counts.entry(*used).or_default() += 1;
-            }
+        let one = One { found, counts };
+        for used in one.counted() {
+            *self.counts.entry(*used).or_default() += 1;
         }
-        self.of.insert(primary.clone(), One { found, counts });
+        self.of.insert(primary.clone(), one);
     }
 
     /// A primary is there no longer.
@@ -64,19 +72,25 @@ impl Uses {
         self.of.remove(primary);
     }
 
+    /// What was deleted, or gone, is there again.
+    fn take_back(&mut self, primary: &Primary) {
+        let Some(one) = self.of.get_mut(primary).filter(|one| !one.counts) else {
+            return;
+        };
+        one.counts = true;
+        for used in one.counted() {
+            *self.counts.entry(*used).or_default() += 1;
+        }
+    }
+
     fn release(&mut self, primary: &Primary) {
         let Some(one) = self.of.get_mut(primary).filter(|one| one.counts) else {
             return;
         };
-        one.counts = false;
-        for used in &one.found.all {
-            if let Some(count) = self.counts.get_mut(used) {
-                *count -= 1;
-                if *count == 0 {
-                    self.counts.remove(used);
-                }
-            }
+        for used in one.counted() {
+            super::one_less(&mut self.counts, used);
         }
+        one.counts = false;
     }
 }
 
@@ -105,7 +119,7 @@ mod tests {
     fn found(all: &[Use]) -> FoundUses {
         FoundUses {
             all: set(all),
-            leaves: false,
+            left: set(&[]),
         }
     }
 
@@ -127,6 +141,51 @@ mod tests {
         assert_eq!(shared(&mut uses, &web, true), set(&[]));
         uses.are(&web, found(&[1, 2, 3]));
         assert_eq!(shared(&mut uses, &api, true), set(&[]));
+        for primary in [&web, &api, &old] {
+            uses.are_over(primary);
+        }
+        assert!(uses.of.is_empty() && uses.counts.is_empty());
+    }
+
+    #[test]
+    fn what_comes_back_counts_again() {
+        let mut uses = Uses::default();
+        let (web, api) = (primary("web"), primary("api"));
+        uses.are(&web, found(&[1]));
+        uses.are(&api, found(&[1]));
+        uses.turn(&web, true);
+        assert_eq!(uses.turn(&api, false).shared, set(&[]));
+        for _ in 0..2 {
+            assert_eq!(uses.turn(&web, false).shared, set(&[1]));
+            assert_eq!(uses.turn(&api, false).shared, set(&[1]));
+        }
+        assert_eq!(uses.counts, [(1, 2)].into());
+    }
+
+    // Each of two took the other one for one that has it, and none let it go.
+    #[test]
+    fn what_several_are_to_let_go_at_once_none_of_them_has() {
+        let mut uses = Uses::default();
+        let [web, api, old] = ["web", "api", "old"].map(primary);
+        for primary in [&web, &api] {
+            let left = set(&[1, 2]);
+            uses.are(
+                primary,
+                FoundUses {
+                    all: set(&[1, 2, 3]),
+                    left,
+                },
+            );
+        }
+        uses.are(&old, found(&[2]));
+        for primary in [&web, &api] {
+            let turn = uses.turn(primary, false);
+            assert_eq!((turn.known, turn.shared), (set(&[1, 2, 3]), set(&[2, 3])));
+            assert!(uses.leaves(primary));
+        }
+        assert_eq!(uses.turn(&old, false).shared, set(&[]));
+        uses.are(&web, found(&[3]));
+        assert!(!uses.leaves(&web));
         for primary in [&web, &api, &old] {
             uses.are_over(primary);
         }

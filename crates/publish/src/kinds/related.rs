@@ -10,6 +10,7 @@ use super::steps::mutation;
 use crate::fields::Fields;
 use crate::keys::RELATED_PREFIX;
 use crate::labels::Selector;
+use crate::path::{self, PathError};
 
 /// Objects that belong to a primary.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -299,10 +300,17 @@ fn locator(fields: &Fields<'_>) -> Option<Locator> {
         fields.inner("template"),
     ];
     match ways {
-        [Some(reference), None, None] => Some(Locator::Reference(FieldReference {
-            path: reference.required("path", false),
-            regex: reference.inner("regex").as_ref().map(regex),
-        })),
+        [Some(reference), None, None] => {
+            let path = reference.required("path", false);
+            // One that is missing is said already.
+            if let Err(error @ PathError::TooLong(_)) = path::check(&path) {
+                reference.error("path", &error.to_string());
+            }
+            Some(Locator::Reference(FieldReference {
+                path,
+                regex: reference.inner("regex").as_ref().map(regex),
+            }))
+        }
         [None, Some(selector), None] => Some(Locator::Selector(SelectorLocator {
             rewrite: rewrite(&selector)?,
             selector: Selector::read_templates(&selector),

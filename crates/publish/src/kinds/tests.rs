@@ -144,6 +144,22 @@ fn all_that_is_wrong_is_said_at_once() {
 }
 
 #[test]
+fn a_reference_of_too_many_segments_is_refused() {
+    for (segments, is_wrong) in [(100, false), (101, true), (50_000, true)] {
+        let reference = json!({"reference": {"path": vec!["a"; segments].join(".")}});
+        for object in [
+            reference.clone(),
+            json!({"template": {"template": "x"}, "namespace": reference}),
+        ] {
+            let found = errors(&related(&json!({"object": object})));
+            let said = format!("reference.path: path has {segments} segments, and may have 100");
+            let is_said = found.len() == 1 && found[0].ends_with(&said);
+            assert_eq!(is_said, is_wrong, "{found:?}");
+        }
+    }
+}
+
+#[test]
 fn what_is_wrong_has_its_place() {
     for (spec, expected) in [
         (

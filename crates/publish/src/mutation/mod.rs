@@ -28,6 +28,9 @@ use template::Rendering;
 /// The largest object that rules may leave, in bytes: about twice what a server takes.
 const LARGEST: usize = 3 << 20;
 
+/// So much of a path is said in an error, in characters.
+const LONGEST_PATH_SAID: usize = 200;
+
 /// What is wrong with a rule, or with what it met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleError {
@@ -138,8 +141,12 @@ impl Rules {
 
 impl Rule {
     fn new(step: &ResourceMutation, place: &str) -> Result<Self, RuleError> {
+        let checked = |path: &String| path::check(path).map_err(|error| error.to_string());
         let (kind, path, what) = match step {
-            ResourceMutation::Delete { path } => ("delete", path, path::check_delete(path).map(|()| What::Delete)),
+            ResourceMutation::Delete { path } => {
+                let what = checked(path).and_then(|()| path::check_delete(path));
+                ("delete", path, what.map(|()| What::Delete))
+            }
             ResourceMutation::Regex {
                 path,
                 pattern,
@@ -154,10 +161,13 @@ impl Rule {
             }
         };
         let (name, path) = (format!("{place}.{kind}"), path.clone());
-        let what = path::check(&path).map_err(|error| error.to_string()).and(what);
-        match what {
+        match checked(&path).and(what) {
             Ok(what) => Ok(Self { name, path, what }),
-            Err(why) => Err(RuleError { rule: name, path, why }),
+            Err(why) => {
+                // One that is too long is said by its beginning.
+                let path = path.chars().take(LONGEST_PATH_SAID).collect();
+                Err(RuleError { rule: name, path, why })
+            }
         }
     }
 
@@ -192,6 +202,10 @@ impl Rule {
             }
         };
         path::set(object, path, value).map_err(wrong)?;
+        if path::is_deeper(object, path::DEEPEST_OBJECT) {
+            let levels = path::DEEPEST_OBJECT;
+            return Err(format!("the object becomes nested deeper than {levels} levels"));
+        }
         if path::fits(object, LARGEST) {
             return Ok(());
         }

@@ -253,6 +253,51 @@ fn what_goes_wrong_with_an_object_is_said_with_the_rule() {
     }
 }
 
+// The values along such a path were more than the stack takes.
+#[test]
+fn a_path_of_too_many_segments_is_refused_in_each_kind_of_rule() {
+    for kind in [
+        delete,
+        |path: &str| regex(path, "", "x"),
+        |path: &str| template(path, "x"),
+        |path: &str| cel(path, "1"),
+    ] {
+        for (segments, expected) in [
+            (100, None),
+            (101, Some("path has 101 segments, and may have 100")),
+            (50_000, Some("path has 50000 segments, and may have 100")),
+        ] {
+            let path = vec!["a"; segments].join(".");
+            let error = rules(vec![kind(&path)]).err().map(|errors| errors[0].to_string());
+            let is_it = match (&error, expected) {
+                (None, None) => true,
+                (Some(error), Some(expected)) => error.ends_with(expected) && error.len() < 400,
+                _ => false,
+            };
+            assert!(is_it, "{segments}: {error:?}");
+        }
+    }
+    let piped = vec!["@this"; 101].join("|");
+    assert!(rules(vec![regex(&piped, "", "x")]).is_err());
+    // A dot may be part of a name.
+    assert!(rules(vec![delete(&"a\\.".repeat(200))]).is_ok());
+}
+
+#[test]
+fn rules_nest_nothing_deeper_than_an_object_can_be() {
+    let deeper = |times: usize| {
+        let mut all = vec![regex("spec.a", "", "x")];
+        all.extend((0..times).map(|_| cel("spec", "{'a': value}")));
+        rules(all).unwrap().spec(json!({}), &json!({}), SystemTime::UNIX_EPOCH)
+    };
+    let deepest = deeper(125).unwrap();
+    assert!(serde_json::from_str::<Value>(&deepest.to_string()).is_ok());
+    for times in [126, 20_000] {
+        let error = deeper(times).unwrap_err();
+        assert_eq!(error.why, "the object becomes nested deeper than 127 levels");
+    }
+}
+
 #[test]
 fn rules_leave_no_object_that_is_too_large() {
     let text = "x".repeat(1 << 20);

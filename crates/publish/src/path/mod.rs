@@ -23,7 +23,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-pub(crate) use node::fits;
+pub(crate) use node::{fits, is_deeper};
 pub use write::{check, check_delete, delete, set};
 
 use find::get;
@@ -38,6 +38,12 @@ const STEPS: usize = 1_000_000;
 /// How deep paths may be nested in each other: pipes, queries and selections.
 const DEEPEST: usize = 100;
 
+/// How many segments a path may have.
+const MOST_SEGMENTS: usize = 100;
+
+/// How deep what is read of a server may be nested: no object is nested deeper.
+pub(crate) const DEEPEST_OBJECT: usize = 127;
+
 /// How many elements a write may add to a list to reach its index.
 const MOST_ADDED: usize = 10_000;
 
@@ -46,6 +52,8 @@ const MOST_ADDED: usize = 10_000;
 pub enum PathError {
     /// It is empty.
     Empty,
+    /// It has so many segments.
+    TooLong(usize),
     /// What is deleted is named by keys and indexes alone.
     Complex,
     /// A list has no element of this name.
@@ -60,6 +68,7 @@ impl fmt::Display for PathError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("path cannot be empty"),
+            Self::TooLong(segments) => write!(f, "path has {segments} segments, and may have {MOST_SEGMENTS}"),
             Self::Complex => f.write_str("cannot delete value from a complex path"),
             Self::NoIndex(key) => write!(f, "cannot set array element for non-numeric key '{key}'"),
             Self::TooFar(key) => write!(f, "element {key} is more than {MOST_ADDED} behind the end of the list"),

@@ -254,6 +254,16 @@ pub(crate) fn fits(value: &Value, room: usize) -> bool {
     size(value) <= room
 }
 
+/// Whether a value is nested deeper than so many levels.
+pub(crate) fn is_deeper(value: &Value, levels: usize) -> bool {
+    let is_deeper_within = |value| levels == 0 || is_deeper(value, levels - 1);
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(is_deeper_within),
+        Value::Object(members) => levels == 0 || members.values().any(is_deeper_within),
+        _ => false,
+    }
+}
+
 /// About how many bytes a value takes.
 fn size(value: &Value) -> usize {
     match value {

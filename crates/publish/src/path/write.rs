@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::find::get;
 use super::node::{Key, Node, ValuePath, fits};
 use super::syntax::index_of;
-use super::{LONGEST_TEXT, MOST_ADDED, PathError, Work};
+use super::{LONGEST_TEXT, MOST_ADDED, MOST_SEGMENTS, PathError, Work};
 
 /// A key or an index of a path that names one place.
 struct Part<'p> {
@@ -65,7 +65,25 @@ fn parts(path: &str) -> Option<Vec<Part<'_>>> {
 
 /// Whether this can be the path of a rule.
 pub fn check(path: &str) -> Result<(), PathError> {
-    if path.is_empty() { Err(PathError::Empty) } else { Ok(()) }
+    let segments = segments(path);
+    match segments {
+        _ if path.is_empty() => Err(PathError::Empty),
+        1..=MOST_SEGMENTS => Ok(()),
+        _ => Err(PathError::TooLong(segments)),
+    }
+}
+
+/// How many segments a path has, those of paths inside it included.
+fn segments(path: &str) -> usize {
+    let (mut count, mut bytes) = (1, path.bytes());
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' => drop(bytes.next()),
+            b'.' | b'|' => count += 1,
+            _ => {}
+        }
+    }
+    count
 }
 
 /// Whether what is at this path can be deleted.

@@ -26,7 +26,11 @@ impl Pass<'_> {
             self.is_wanted(&object).await?
         };
         if !is_known && !matches {
-            return Ok(Settled::Filtered);
+            return Ok(if is_ending {
+                Settled::LeftToOthers
+            } else {
+                Settled::Filtered
+            });
         }
         if self.route.resource.workspace_paths {
             self.key.workspace_path = match self.workspace_path().await {
@@ -46,7 +50,7 @@ impl Pass<'_> {
         }
         // Somebody else may have deleted the copy: then what they are called follows from what it would be, or is written down.
         let has_related = is_ending && self.has_related().await?;
-        let planned = if has_related && copy.is_none() {
+        let planned = if is_ending && copy.is_none() {
             self.plan(&object).ok().map(|(_, _, planned)| planned)
         } else {
             None
@@ -69,7 +73,7 @@ impl Pass<'_> {
             (Next::Create, _) => self.place(&object).await,
             (Next::Bring, Some(copy)) => self.bring(&object, copy).await,
             (Next::DeleteCopy, Some(copy)) => self.delete_copy(&object, &copy).await,
-            (Next::RemoveFinalizer, _) => self.release(&object).await,
+            (Next::RemoveFinalizer, _) => self.release(&object, planned.as_ref()).await,
             (Next::CleanUpRelated, Some(copy)) => {
                 if self.clean_up(&object, &copy).await? {
                     self.delete_copy(&object, &copy).await
@@ -79,8 +83,8 @@ impl Pass<'_> {
                 }
             }
             (Next::CleanUpRelated, None) => {
-                if self.clean_up(&object, &planned.unwrap_or_default()).await? {
-                    self.release(&object).await
+                if self.clean_up(&object, planned.as_ref().unwrap_or(&Value::Null)).await? {
+                    self.release(&object, planned.as_ref()).await
                 } else {
                     Ok(Settled::Later)
                 }
@@ -90,9 +94,8 @@ impl Pass<'_> {
                 self.clean_up(&object, &copy).await?;
                 Ok(Settled::Waits)
             }
-            // Somebody else's finalizer, or the end of the copy: both are news.
-            (Next::WaitForCopy | Next::WaitForOthers(_), _) => Ok(Settled::Waits),
-            _ => Ok(Settled::Filtered),
+            // Somebody else's finalizer, the end of the copy, or what the filter does not let through any more: all are news.
+            _ => Ok(Settled::Waits),
         }
     }
 

@@ -25,32 +25,35 @@ const YOUNG: Duration = Duration::from_secs(300);
 impl Pass<'_> {
     /// There is no object of that name, as its workspace says. Whoever deletes one has to wait for the finalizer, so that one
     /// that is gone without that may have been lost, as by a restore, and its copy stays. Only one that was just made goes:
-    /// a delete that had begun before the finalizer was added ends nevertheless.
+    /// a delete that had begun before the finalizer was added ends nevertheless. Where no copy is left, all else goes too.
     pub(super) async fn without_origin(&self) -> Result<Settled, Stop> {
         self.is_ending.set(true);
         self.is_known.set(true);
-        let Some(copy) = self.find_copy(None).await? else {
-            return Ok(Settled::Gone);
-        };
-        let metadata = &copy["metadata"];
-        let made = metadata["creationTimestamp"].as_str().unwrap_or_default();
-        let now = self.now.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let young = date_and_time(now.saturating_sub(YOUNG));
-        if !metadata["deletionTimestamp"].is_null() {
+        let copy = self.find_copy(None).await?;
+        if copy.is_none() && self.others.borrow().is_some() {
             return Ok(Settled::Gone);
         }
-        if *made < *young {
-            self.leaves(&name_of(&copy), "its object has gone without waiting for it", LOST);
+        let left = copy.as_ref().filter(|copy| !lifecycle::is_in_deletion(copy));
+        if let Some(copy) = left.filter(|copy| !self.is_young(copy)) {
+            self.leaves(&name_of(copy), "its object has gone without waiting for it", LOST);
             return Ok(Settled::Gone);
         }
         let name = &self.primary.name;
         let object = json!({"metadata": {"name": *name.name, "namespace": name.namespace()}});
-        if self.has_related().await? && !self.clean_up(&object, &copy).await? {
+        if self.has_related().await? && !self.clean_up(&object, copy.as_ref().unwrap_or(&Value::Null)).await? {
             return Ok(Settled::Later);
         }
-        self.end_copy(&object, &copy).await?;
+        if let Some(copy) = left {
+            self.end_copy(&object, copy).await?;
+        }
         self.delete_states().await?;
         Ok(Settled::Gone)
+    }
+
+    fn is_young(&self, copy: &Value) -> bool {
+        let made = copy["metadata"]["creationTimestamp"].as_str().unwrap_or_default();
+        let now = self.now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        *made >= *date_and_time(now.saturating_sub(YOUNG))
     }
 
     /// The copy goes. Its own finalizers are respected: its end is news.
@@ -81,8 +84,14 @@ impl Pass<'_> {
         deleted.map_err(|error| Stop::of(Side::Service, DELETING, format!("{name:?}"), error))
     }
 
-    /// The finalizer goes, as long as the object is as it was read.
-    pub(super) async fn release(&self, object: &Value) -> Result<Settled, Stop> {
+    /// The finalizer goes, as long as the object is as it was read. This would have been its copy.
+    pub(super) async fn release(&self, object: &Value, planned: Option<&Value>) -> Result<Settled, Stop> {
+        // That of a copy that could not be created may have been made for it.
+        if let Some(planned) = planned
+            && self.state(&self.own_state()).await?.is_none()
+        {
+            self.left.borrow_mut().insert(name_of(planned).namespace().into());
+        }
         self.delete_states().await?;
         let Some(patch) = lifecycle::remove_finalizer(object) else {
             return Ok(Settled::Gone);

@@ -176,18 +176,21 @@ impl Pass<'_> {
         Ok(self.state(&state_of(ends, pair)).await?.is_some())
     }
 
-    /// What belonged to the primary when it last had its turn.
-    pub(super) fn known_uses(&self, leaves: bool) -> FoundUses {
+    /// What belonged to the primary when it last had its turn, and what of it does so no longer, if it is known what does.
+    pub(super) fn known_uses(&self, current: Option<&BTreeSet<Use>>) -> FoundUses {
         let all = self.job.turn.uses.known.clone();
-        FoundUses { all, leaves }
+        let left = current.map(|current| all.difference(current).copied().collect());
+        FoundUses {
+            all,
+            left: left.unwrap_or_default(),
+        }
     }
 
     /// Lets go what is written down and does not belong to the primary any more: objects of the consumer, which nobody else
     /// would let go. Gives what is not gone yet.
-    pub(super) async fn let_go(&self, located: &[Located<'_>]) -> Result<FoundUses, Stop> {
-        let current: BTreeSet<Use> = located.iter().flat_map(Located::uses).collect();
+    pub(super) async fn let_go(&self, current: &BTreeSet<Use>) -> Result<FoundUses, Stop> {
         let own = &self.job.turn.uses;
-        if own.is_known && own.known.is_subset(&current) {
+        if own.is_known && own.known.is_subset(current) {
             return Ok(FoundUses::default());
         }
         let (mut all, mut left) = (self.written_down().await?, Vec::new());
@@ -204,17 +207,18 @@ impl Pass<'_> {
         found
             .all
             .extend(left.iter().flat_map(|(_, ends, pair)| used(ends, pair)));
-        found.leaves = !found.all.is_empty();
-        if !(own.is_known && found.all.is_subset(&own.known)) && found.leaves {
+        let leaves = !found.all.is_empty();
+        if leaves && !(own.is_known && found.all.is_subset(&own.known)) {
             // Whether others have it too is known at the next turn.
             found.all.extend(&own.known);
+            found.left = found.all.difference(current).copied().collect();
             self.uses.replace(Some(found));
             return Err(Stop::again("letting go what does not belong to the object any more"));
         }
         let (mut rest, mut failure) = (FoundUses::default(), None);
         for (one, ends, pair) in left {
             let is_over = own.are_all_known
-                && passed(self.end_related(&ends, &pair, &current).await, &mut failure)?.unwrap_or(false);
+                && passed(self.end_related(&ends, &pair, current).await, &mut failure)?.unwrap_or(false);
             if is_over {
                 self.drop_related_state(&state_of(&ends, &pair));
                 all.remove(&one);
@@ -222,12 +226,12 @@ impl Pass<'_> {
                 rest.all.extend(used(&ends, &pair));
             }
         }
-        if found.leaves {
+        if leaves {
             self.write_book(all).await?;
         }
-        rest.leaves = !rest.all.is_empty();
+        rest.left = rest.all.difference(current).copied().collect();
         // Its end is no news to anybody.
-        self.waits.set(self.waits.get() || rest.leaves);
+        self.waits.set(self.waits.get() || !rest.all.is_empty());
         failure.map_or(Ok(rest), Err)
     }
 
@@ -282,7 +286,7 @@ impl Pass<'_> {
         let is_known = own.is_known && uses.is_subset(&own.known);
         self.uses.replace(Some(FoundUses {
             all: uses,
-            leaves: false,
+            ..FoundUses::default()
         }));
         if !is_known {
             // Whether others have it too is known at the next turn.

@@ -80,7 +80,7 @@ impl RelatedEnd<'_> {
 
     pub(super) fn stop(&self, doing: &'static str, name: &ObjectName, error: kube_lite::Error) -> Stop {
         let object = format!("{} {name:?}", self.served.resource.kind);
-        Stop::of(self.side, doing, object, error)
+        Stop::of_content(self.side, doing, object, error)
     }
 
     pub(super) async fn get(&self, name: &ObjectName) -> Result<Option<Value>, Stop> {
@@ -250,7 +250,7 @@ impl Pass<'_> {
         } else {
             at.server.get_path_in(at.workspace, &path).await
         };
-        let stop = |error| Stop::of(at.side, DOING, &resource.resource, error);
+        let stop = |error| Stop::of_content(at.side, DOING, &resource.resource, error);
         let answer = answer.map_err(stop)?;
         self.large.reads(DOING, &answer).await?;
         let list = parsed::<Value>(&answer).map_err(stop)?;

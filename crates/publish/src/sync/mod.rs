@@ -72,10 +72,12 @@ pub(crate) struct Job {
 
 /// How far an object has come.
 pub(crate) enum Settled {
-    /// It is not there.
+    /// It is not there, or the agent has let it go.
     Gone,
-    /// It is not to be synced.
+    /// It is not to be synced, and was not.
     Filtered,
+    /// It is being deleted, and does not wait for the agent.
+    LeftToOthers,
     /// Something has to be waited for, of which there will be news.
     Waits,
     /// The same, without news.
@@ -269,7 +271,7 @@ impl Pass<'_> {
         let last = self.state(&key).await?;
         let local = self.route.local();
         let name = name_of(&copy);
-        let stop = |error| Stop::of(Side::Service, "updating the copy", format!("{name:?}"), error);
+        let stop = |error| Stop::of_content(Side::Service, "updating the copy", format!("{name:?}"), error);
         let terms = self.terms();
         let service = (Side::Service, &**self.service);
         let written = self.write(service, local, &name, (wanted, &copy), last.as_ref(), &terms);

@@ -61,7 +61,7 @@ impl Pass<'_> {
 
     /// Creates the copy. `None` if something else has its name.
     async fn create(&self, at: &ObjectName, copy: &Value) -> Result<Option<Value>, Stop> {
-        let stop = |error| Stop::of(Side::Service, "creating the copy", format!("{at:?}"), error);
+        let stop = |error| Stop::of_content(Side::Service, "creating the copy", format!("{at:?}"), error);
         let service = (Side::Service, &**self.service);
         match self.create_at(service, self.route.local(), at, copy).await {
             Ok(created) => parsed(&created).map(Some).map_err(stop),
@@ -106,7 +106,7 @@ impl Pass<'_> {
                 ));
             }
         }
-        let stop = |error| Stop::of(Side::Service, "updating the copy", format!("{at:?}"), error);
+        let stop = |error| Stop::of_content(Side::Service, "updating the copy", format!("{at:?}"), error);
         let found = self.claim(&found, wanted, at).await.map_err(stop)?;
         // What it names as it is may belong to the object, and is brought before its own content is written.
         match self.relate(object, &found).await {

@@ -178,7 +178,7 @@ struct BareMetadata {
 }
 
 pub(super) fn unread(error: Error) -> Stop {
-    Stop::of(Side::Service, COPY, "", error)
+    Stop::of_content(Side::Service, COPY, "", error)
 }
 
 #[cfg(test)]

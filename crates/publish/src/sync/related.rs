@@ -39,28 +39,58 @@ impl Pass<'_> {
         let rules = &self.route.resource.related;
         let mut pointers = Pointers::of(rules);
         if rules.is_empty() {
-            return if has_pointers(object) {
+            let mut failure = None;
+            passed(self.let_go_all().await, &mut failure)?;
+            let pointed = if has_pointers(object) {
                 self.point(object, &pointers).await
             } else {
                 Ok(())
             };
+            return failure.map_or(pointed, Err);
         }
         let (located, mut failure) = self.locate(object, copy, |_| true).await?;
         self.several.replace(several(&located));
-        let mut found = match failure {
-            None => passed(self.let_go(&located).await, &mut failure)?.unwrap_or_else(|| self.known_uses(true)),
+        let current: BTreeSet<Use> = located.iter().flat_map(Located::uses).collect();
+        let is_known = failure.is_none();
+        let mut found = if is_known {
+            let found = passed(self.let_go(&current).await, &mut failure)?;
+            found.unwrap_or_else(|| self.known_uses(Some(&current)))
+        } else {
             // What belongs to it is not known.
-            Some(_) => self.known_uses(false),
+            self.known_uses(None)
         };
         let brought = self.bring_all(&located, &mut found.all, &mut pointers, &mut failure);
         let brought = brought.await;
         if brought.is_err() || failure.is_some() {
             found.all.extend(&self.job.turn.uses.known);
+            if is_known {
+                found.left = found.all.difference(&current).copied().collect();
+            }
         }
         self.uses.replace(Some(found));
         brought?;
         let pointed = self.point(object, &pointers).await;
         failure.map_or(pointed, Err)
+    }
+
+    /// Lets go what belongs to a primary by rules that are there no longer. That takes no request where nothing does, nor
+    /// where its state was not read, as nothing has changed.
+    async fn let_go_all(&self) -> Result<(), Stop> {
+        let is_known = self.job.turn.uses.is_known;
+        if !is_known && !self.states.are_read() {
+            return Ok(());
+        }
+        let current = BTreeSet::new();
+        let found = self.let_go(&current).await;
+        let found = found.inspect_err(|stop| {
+            if is_known && matches!(stop, Stop::Fails(_)) {
+                self.uses.replace(Some(self.known_uses(Some(&current))));
+            }
+        })?;
+        if is_known || !found.all.is_empty() {
+            self.uses.replace(Some(found));
+        }
+        Ok(())
     }
 
     async fn bring_all(

@@ -75,6 +75,11 @@ impl States {
         secret["data"][key].as_str().map(str::to_owned)
     }
 
+    /// True if it was read in this pass.
+    pub(super) fn are_read(&self) -> bool {
+        self.read.borrow().is_some()
+    }
+
     /// True if it was read in this pass, and is not there.
     pub(super) fn are_missing(&self) -> bool {
         let read = self.read.borrow();
