@@ -211,17 +211,18 @@ impl FieldSet {
         )
     }
 
-    /// The ways to the items of lists that are in this set as a whole.
-    pub(super) fn items(&self) -> Vec<Path> {
-        let (mut found, mut open) = (Vec::new(), vec![(0, Path::new())]);
-        while let Some((node, path)) = open.pop() {
+    /// The ways to the items of lists that are in this set as a whole, and the same with keys as they are written.
+    pub(super) fn items(&self) -> Vec<(Path, Path)> {
+        let (mut found, mut open) = (Vec::new(), vec![(0, Path::new(), Path::new())]);
+        while let Some((node, path, written)) = open.pop() {
             for (key, below) in self.fields(node) {
-                let name = from_text(key).unwrap_or_default();
-                let path: Path = path.iter().cloned().chain([name]).collect();
+                let (mut path, mut written) = (path.clone(), written.clone());
+                path.push(from_text(key).unwrap_or_default());
+                written.push(key.trim_matches('"').to_owned());
                 if self.lists_item(below, key) {
-                    found.push(path.clone());
+                    found.push((path.clone(), written.clone()));
                 }
-                open.push((below, path));
+                open.push((below, path, written));
             }
         }
         found

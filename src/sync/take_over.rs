@@ -142,8 +142,11 @@ pub(super) fn take_shared(
             .any(|no| path.first().is_some_and(|first| *first == no[0]))
     };
     let is_dropped = |path: &Path| wanted.is_some_and(|wanted| !gives(wanted, path));
-    let mut dropped = ours.items();
-    dropped.retain(|path| is_content(path) && is_dropped(path));
+    let dropped = ours
+        .items()
+        .into_iter()
+        .filter(|(path, _)| is_content(path) && is_dropped(path));
+    let dropped: Vec<Path> = dropped.map(|(_, written)| written).collect();
     let (mut kept, mut is_any) = (Vec::new(), false);
     for (entry, owner) in entries.iter() {
         let mut rest = field_set(owner)?;

@@ -8,9 +8,12 @@ use crate::support::Objects;
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::namespace;
 use crate::support::stage::{Stage, all_of, own_group, select, stage};
-use crate::support::story::{annotation, becomes, crd, custom_object, drop_crds, install_crd};
+use crate::support::story::{annotation, arrives, becomes, crd, custom_object, drop_crds, install_crd};
 
-in_both_modes!(what_the_hub_drops_goes_with_the_defaults_that_an_installer_was_named_for);
+in_both_modes!(
+    what_the_hub_drops_goes_with_the_defaults_that_an_installer_was_named_for,
+    an_item_goes_though_others_have_applied_it_without_its_defaults_while_the_syncer_was_away,
+);
 
 /// A type with defaults in objects, in a map and in a list of items.
 fn parts(group: &str) -> Value {
@@ -136,4 +139,57 @@ async fn what_the_hub_drops_goes_with_the_defaults_that_an_installer_was_named_f
     let log = syncer.log();
     assert!(!log.contains("WARN"), "{log}");
     drop_crds(&[&hub, &edge], &[&format!("parts.{group}")]).await;
+}
+
+/// An API server takes a field that is replaced as a whole from us when others apply it without a default that we have.
+async fn an_item_goes_though_others_have_applied_it_without_its_defaults_while_the_syncer_was_away(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    hub.create(&namespace(&shop)).await;
+    let app = |name: &str, more: &Value| {
+        let mut app = deployment(&shop, name, &json!({"replicas": 0}));
+        let pod = &mut app["spec"]["template"]["spec"];
+        pod["volumes"] = more["volumes"].clone();
+        pod["containers"][0]["env"] = more["env"].clone();
+        app
+    };
+    let field = json!({"fieldRef": {"fieldPath": "metadata.name"}});
+    let item = json!([{"path": "l", "fieldRef": {"fieldPath": "metadata.labels"}}]);
+    let volume = |source: Value| {
+        let mut volume = source;
+        volume["name"] = json!("v");
+        json!({"volumes": [volume]})
+    };
+    let all = [
+        ("env", json!({"env": [{"name": "POD", "valueFrom": field}]})),
+        ("downward", volume(json!({"downwardAPI": {"items": item}}))),
+        (
+            "token",
+            volume(json!({"projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}})),
+        ),
+        (
+            "projected",
+            volume(json!({"projected": {"sources": [{"downwardAPI": {"items": item}}]}})),
+        ),
+    ];
+    for (name, more) in &all {
+        hub.apply_as("people", &app(name, more)).await;
+    }
+    select(&hub, &all_of(&shop, &[("apps", "deployments")])).await;
+    let syncer = pair.syncer(flags);
+    for (name, _) in &all {
+        arrives(&edge, "apps/v1", "deployments", &shop, name).await;
+    }
+    drop(syncer);
+    for (name, more) in &all {
+        edge.apply_as("kustomize-controller", &app(name, more)).await;
+        hub.apply_as("people", &app(name, &json!({}))).await;
+    }
+    let _syncer = pair.syncer(flags);
+    for (name, _) in &all {
+        becomes(&edge, ["apps/v1", "deployments", &shop, name], "has no item", |copy| {
+            let pod = &copy["spec"]["template"]["spec"];
+            pod["volumes"].is_null() && pod["containers"][0]["env"].is_null()
+        })
+        .await;
+    }
 }
