@@ -319,7 +319,7 @@ pub(crate) async fn an_object_ends_though_its_copy_is_nested_too_deep_to_be_read
         .await;
     assert!(answer.is_err_and(|error| error.to_string().contains("recursion")));
     world.edit(&consumer, "web", &json!({"spec": {"size": 2}})).await;
-    agent.says(&["ObjectFailed", "web", "recursion"]).await;
+    agent.says(&["ObjectFailed", "web", "nested deeper"]).await;
     // Others do not notice.
     world.open(&consumer, "api", &json!({"size": 1})).await;
     eventually("the other one has its copy", SOON, async || {
