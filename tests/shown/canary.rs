@@ -44,7 +44,7 @@ pub(crate) fn planted(shop: &str, name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
         "metadata": {"namespace": shop, "name": name, "annotations": {LAST_APPLIED: last.to_string()}},
-        "data": {"password": base64(secret("data")), "lines": base64(format!("a\n{}\n", secret("line"))),
+        "data": {"b": base64(secret("last")), "password": base64(secret("data")), "lines": base64(format!("a\n{}\n", secret("line"))),
             "login": base64(json!({"auth": {"password": secret("login")}}).to_string())},
         "stringData": {"token": secret("text")},
     })
@@ -157,7 +157,7 @@ async fn no_secret_that_is_synced_or_refused_is_shown_anywhere() {
     .await;
     assert!(refused.contains("it quotes: *** "), "{refused}");
     // Somebody at the edge changes one, and it is corrected.
-    let patch = json!({"stringData": {"password": secret("changed")}});
+    let patch = json!({"stringData": {"b": secret("changed")}});
     edge.merge_patch("v1", "secrets", shop, "changed", &patch).await;
     syncer.wait_for_log("reason=CopyDrifted", SOON).await;
     for (at, path) in [

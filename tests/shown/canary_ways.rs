@@ -52,7 +52,7 @@ async fn is_silent_about(stage: &Stage, mut syncer: Syncer, objects: &[String]) 
 /// Somebody at a side writes another secret into what is there.
 async fn change(at: &Objects, plural: &str, shop: &str, name: &str) {
     let field = if plural == "secrets" { "stringData" } else { "data" };
-    let patch = json!({field: {"password": secret("changed")}});
+    let patch = json!({field: {"b": secret("changed")}});
     at.merge_patch("v1", plural, shop, name, &patch).await;
 }
 
