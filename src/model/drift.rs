@@ -66,7 +66,7 @@ impl Model {
             };
             self.report.drift(side, &copy, (message, "", ""), damped);
             let words = "it was deleted, or has lost its label, by somebody else".to_owned();
-            self.is_disturbed(type_id, name, Drift { words, line: None });
+            self.keep_drift(type_id, name, Drift { words, line: None });
         }
         self.enqueue(type_id, name.clone(), None);
     }
@@ -100,14 +100,15 @@ impl Model {
                 manager => format!("it was changed by {manager} ({fields})"),
             };
             let is_silent = self.sides.of(state.plan.direction.origin()).answering.is_silent();
-            let line = if is_silent || self.drifts.0.len() >= MANY {
+            // What cannot be kept until then is said now.
+            let line = if is_silent || !self.has_room_for_drift() {
                 let message = if is_silent { WHEN_IT_ANSWERS } else { CORRECTED };
                 self.report.drift(side, &copy, (message, &manager, &fields), damped);
                 None
             } else {
                 Some([manager, fields])
             };
-            self.is_disturbed(type_id, &name, Drift { words, line });
+            self.keep_drift(type_id, &name, Drift { words, line });
         }
         // What has failed is not tried earlier for that.
         if !self.queue.has(&Key::new(type_id, Task::Object, name.clone())) {
@@ -117,21 +118,23 @@ impl Model {
 
     /// Keeps what somebody has done to a copy until a worker has corrected it, if that is what comes of it: where nobody has
     /// set a field at the origin, another value is left as it is.
-    fn is_disturbed(&mut self, type_id: TypeId, name: &ObjectName, drift: Drift) {
-        if self.drifts.0.len() >= MANY {
-            // Of what is not wanted any more, nothing is corrected.
-            let types = &self.types;
-            let is_wanted = |key: &Key| {
-                types
-                    .get(&key.type_id)
-                    .is_some_and(|state| state.inventory.is_wanted(&key.name))
-            };
-            self.drifts.0.retain(|key, _| is_wanted(key));
-        }
-        if self.drifts.0.len() < MANY {
+    fn keep_drift(&mut self, type_id: TypeId, name: &ObjectName, drift: Drift) {
+        if self.has_room_for_drift() {
             let key = Key::new(type_id, Task::Object, name.clone());
             self.drifts.0.insert(key, drift);
         }
+    }
+
+    /// True if one more can be kept. Of what is not wanted any more, nothing is corrected: it makes room.
+    fn has_room_for_drift(&mut self) -> bool {
+        if self.drifts.0.len() >= MANY {
+            let types = &self.types;
+            self.drifts.0.retain(|key, _| {
+                let state = types.get(&key.type_id);
+                state.is_some_and(|state| state.inventory.is_wanted(&key.name))
+            });
+        }
+        self.drifts.0.len() < MANY
     }
 
     /// A worker has synced an object; if it `corrects` what somebody had done to its copy, that is said.

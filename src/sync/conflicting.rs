@@ -138,9 +138,11 @@ async fn take_alone(
         };
         (copy, now) = (taken, Some(version));
     }
-    let reverted = job.policy.reverts(job.selection);
-    let wanted = desired.contents();
-    if is_shared && let Some(patch) = take_shared(&copy, resource, reverted, wanted.as_ref())? {
+    if !is_shared {
+        return Ok(now);
+    }
+    let (reverted, wanted) = (job.policy.reverts(job.selection), desired.contents());
+    if let Some(patch) = take_shared(&copy, resource, reverted, wanted.as_ref())? {
         let taken = patch_managers(copies, &job.copy_at, patch).await?;
         now = taken.map(|(_, version)| version).or(now);
     }

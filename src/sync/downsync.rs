@@ -280,9 +280,11 @@ async fn write(
         let no_more = json!({"annotations": {DOWNSYNC_OVERWRITE: null}});
         outcome = patch_metadata(edge, job, change, &no_more).await?;
     }
-    let is_as_it_was = || before.is_some_and(|before| left_to_others::is_as_it_was(before, &object));
-    let is_same = outcome.copy.is_some_and(|seen| seen.version == job.copy_version) || is_as_it_was();
-    if outcome.ending == Change::Updated && is_same {
+    let is_same = || {
+        outcome.copy.is_some_and(|seen| seen.version == job.copy_version)
+            || before.is_some_and(|before| left_to_others::is_as_it_was(before, &object))
+    };
+    if outcome.ending == Change::Updated && is_same() {
         outcome.ending = Change::Unchanged.into();
     }
     Ok(outcome)

@@ -211,18 +211,16 @@ impl FieldSet {
         )
     }
 
-    /// The ways to the items of lists that are in this set as a whole, and the same with keys as they are written.
-    pub(super) fn items(&self) -> Vec<(Path, Path)> {
-        let (mut found, mut open) = (Vec::new(), vec![(0, Path::new(), Path::new())]);
-        while let Some((node, path, written)) = open.pop() {
+    /// The ways to the items of lists that are in this set as a whole, with keys as they are written.
+    pub(super) fn items(&self) -> Vec<Path> {
+        let (mut found, mut open) = (Vec::new(), vec![(0, Path::new())]);
+        while let Some((node, path)) = open.pop() {
             for (key, below) in self.fields(node) {
-                let (mut path, mut written) = (path.clone(), written.clone());
-                path.push(from_text(key).unwrap_or_default());
-                written.push(key.trim_matches('"').to_owned());
+                let path: Path = path.iter().cloned().chain([key.trim_matches('"').to_owned()]).collect();
                 if self.lists_item(below, key) {
-                    found.push((path.clone(), written.clone()));
+                    found.push(path.clone());
                 }
-                open.push((below, path, written));
+                open.push((below, path));
             }
         }
         found

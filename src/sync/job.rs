@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use kube_lite::logging::LogReason;
-use kube_lite::{Error, Precondition, ResourceType};
+use kube_lite::{Content, Error, Precondition, ResourceType};
 
 use crate::plan::{Direction, Selection};
 use crate::side::Side;
@@ -12,7 +12,9 @@ use crate::sync::definition::{TypeDefinitions, Withdrawal};
 use crate::sync::identity::{Identity, Unverified};
 use crate::sync::managed_fields::{RevertFrom, marks};
 use crate::sync::meta::{Meta, Object};
-use crate::sync::object::{Address, Desired, Status, is_never_synced, is_never_synced_as_read};
+use crate::sync::object::{
+    Address, Desired, Status, is_never_synced, is_never_synced_as_read, shows_what_is_never_synced,
+};
 use crate::sync::ownership::{Copy, CopyState, Marked, Source, SyncTarget, origin_hash};
 
 /// Why nothing is done.
@@ -195,7 +197,8 @@ fn copy_as_read(
     selection: Selection,
 ) -> Copy {
     let copy = copy_of(direction, resource, &object.meta, policy, selection);
-    let is_kept = || copy.state == CopyState::Foreign && is_never_synced_as_read(resource, object, selection);
+    let shows_more = || copy.state == CopyState::Foreign && shows_what_is_never_synced(resource) == Content::Full;
+    let is_kept = || shows_more() && is_never_synced_as_read(resource, object, selection);
     Copy {
         kept: copy.kept || is_kept(),
         ..copy

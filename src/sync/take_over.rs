@@ -136,17 +136,7 @@ pub(super) fn take_shared(
     for (path, ..) in of_spec {
         ours.leave_out(path);
     }
-    let is_content = |path: &Path| {
-        !NO_CONTENTS
-            .iter()
-            .any(|no| path.first().is_some_and(|first| *first == no[0]))
-    };
-    let is_dropped = |path: &Path| wanted.is_some_and(|wanted| !gives(wanted, path));
-    let dropped = ours
-        .items()
-        .into_iter()
-        .filter(|(path, _)| is_content(path) && is_dropped(path));
-    let dropped: Vec<Path> = dropped.map(|(_, written)| written).collect();
+    let dropped = wanted.map(|wanted| dropped_items(&ours, wanted)).unwrap_or_default();
     let (mut kept, mut is_any) = (Vec::new(), false);
     for (entry, owner) in entries.iter() {
         let mut rest = field_set(owner)?;
@@ -169,6 +159,17 @@ pub(super) fn take_shared(
         }
     }
     Ok(is_any.then(|| entries.patch(&kept)))
+}
+
+/// The items of lists that are in this set as a whole, and not wanted any more.
+fn dropped_items(ours: &FieldSet, wanted: &Map<String, Value>) -> Vec<Path> {
+    let mut items = ours.items();
+    items.retain(|item| {
+        let unquoted = |key: &String| from_text(&format!("\"{key}\"")).unwrap_or_default();
+        let is_content = !NO_CONTENTS.iter().any(|no| no[0] == item[0]);
+        is_content && !gives(wanted, &item.iter().map(unquoted).collect())
+    });
+    items
 }
 
 /// Leaves out what is at these paths. True if there was any.

@@ -2,11 +2,23 @@
 
 use serde_json::{Value, json};
 
+use crate::of_role::Agent;
 use crate::simulated::Refusal;
 use crate::stage::Which;
 use crate::support::story::{SOON, gone};
 use crate::support::{comes_to_rest, eventually, holds_throughout};
-use crate::world::{A_WHILE, FINALIZER, World, create, place};
+use crate::world::{A_WHILE, Consumer, FINALIZER, World, create, place};
+
+/// An object of one consumer that has its copy.
+async fn synced(which: Which) -> (World, Agent, Consumer, Value) {
+    let world = World::of(which).await;
+    world.publish(&json!({})).await;
+    let agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    world.open(&consumer, "web", &json!({"size": 1})).await;
+    let copy = world.copied(&consumer, "web", &json!({"size": 1})).await;
+    (world, agent, consumer, copy)
+}
 
 pub(crate) async fn two_workspaces_may_have_objects_of_one_name(which: Which) {
     let world = World::of(which).await;
@@ -57,12 +69,7 @@ pub(crate) async fn what_others_change_in_a_copy_stays_until_kcp_changes_it_too(
 }
 
 pub(crate) async fn a_status_goes_back(which: Which) {
-    let world = World::of(which).await;
-    world.publish(&json!({})).await;
-    let _agent = world.agent(&[]);
-    let consumer = world.consumer("a").await;
-    world.open(&consumer, "web", &json!({"size": 1})).await;
-    let copy = world.copied(&consumer, "web", &json!({"size": 1})).await;
+    let (world, _agent, consumer, copy) = synced(which).await;
     for status in [json!({"ready": 1}), json!({"ready": 2, "note": "x"})] {
         world.operate(&copy, &status).await;
         world
@@ -78,12 +85,7 @@ pub(crate) async fn a_status_goes_back(which: Which) {
 
 // Issue 45: the object was read before its status was written, and once more because it had been written.
 pub(crate) async fn a_status_that_changes_is_one_request_to_the_workspace(which: Which) {
-    let world = World::of(which).await;
-    world.publish(&json!({})).await;
-    let _agent = world.agent(&[]);
-    let consumer = world.consumer("a").await;
-    world.open(&consumer, "web", &json!({"size": 1})).await;
-    let copy = world.copied(&consumer, "web", &json!({"size": 1})).await;
+    let (world, _agent, consumer, copy) = synced(which).await;
     let asked = async || {
         let requests = world
             .requests()
@@ -110,12 +112,7 @@ pub(crate) async fn a_status_that_changes_is_one_request_to_the_workspace(which:
 }
 
 pub(crate) async fn an_object_goes_after_its_copy(which: Which) {
-    let world = World::of(which).await;
-    world.publish(&json!({})).await;
-    let _agent = world.agent(&[]);
-    let consumer = world.consumer("a").await;
-    world.open(&consumer, "web", &json!({"size": 1})).await;
-    let copy = world.copied(&consumer, "web", &json!({"size": 1})).await;
+    let (world, _agent, consumer, copy) = synced(which).await;
     // One that is deleted comes back.
     let (space, name) = place(&copy);
     world.local.delete(&world.v1(), "shops", &space, &name).await;
@@ -182,12 +179,7 @@ pub(crate) async fn a_state_that_is_lost_is_made_again(which: Which) {
 }
 
 pub(crate) async fn a_copy_that_loses_its_marks_is_found_or_adopted(which: Which) {
-    let world = World::of(which).await;
-    world.publish(&json!({})).await;
-    let _agent = world.agent(&[]);
-    let consumer = world.consumer("a").await;
-    world.open(&consumer, "web", &json!({"size": 1})).await;
-    let copy = world.copied(&consumer, "web", &json!({"size": 1})).await;
+    let (world, _agent, consumer, copy) = synced(which).await;
     let marks = [
         "remote-object-cluster",
         "remote-object-name-hash",

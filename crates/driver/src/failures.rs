@@ -122,11 +122,12 @@ impl<S: Failing> Failures<S> {
             Some(_) => false,
             None => is_news,
         };
-        if !is_due {
-            return None;
-        }
-        let burst = self.burst.get_or_insert_with(|| Burst::begin(now));
-        if is_thing && !burst.takes(subject.tenant(), now, is_news) {
+        let burst = &mut self.burst;
+        let mut takes = || {
+            let burst = burst.get_or_insert_with(|| Burst::begin(now));
+            burst.takes(subject.tenant(), now, is_news)
+        };
+        if !is_due || is_thing && !takes() {
             return None;
         }
         let streak = self.streaks.get_mut(subject)?;

@@ -103,32 +103,35 @@ impl Pass<'_> {
     async fn bring(&self, object: &Value, copy: Value) -> Result<Settled, Stop> {
         let wanted = self.mutated(object, &copy)?;
         let kept = copy::state(&wanted, self.subresources());
+        let state = hash_of(&kept);
         let is_marked = copy::patch(&wanted, &wanted, &copy, &self.terms(), &self.key).is_none();
-        let copy = if self.is_last(&kept) && is_marked {
+        let copy = if self.is_last(state) && is_marked {
             copy
         } else {
             self.update(object, (&wanted, &kept), copy).await?
         };
         self.return_status(object, &copy).await?;
         self.relate(object, &copy).await?;
-        Ok(self.done(&kept, &copy))
+        Ok(self.done(state, &copy))
     }
 
     /// The copy. Where the object has changed, the last state is read meanwhile: both are needed then.
     async fn find_copy_of(&self, object: &Value, at_hand: Option<Value>) -> Result<Option<Value>, Stop> {
         // Rules may need the copy to say what is wanted.
-        let wanted = self.mutated(object, &Value::Null);
-        let has_changed = wanted.is_ok_and(|wanted| !self.is_last(&copy::state(&wanted, self.subresources())));
-        if self.is_ending.get() || !has_changed {
+        let has_changed = || {
+            let wanted = self.mutated(object, &Value::Null);
+            wanted.is_ok_and(|wanted| !self.is_last(hash_of(&copy::state(&wanted, self.subresources()))))
+        };
+        if at_hand.is_some() || self.is_ending.get() || !has_changed() {
             return self.find_copy(at_hand).await;
         }
         let (copy, _) = tokio::join!(self.find_copy(at_hand), self.read_states());
         copy
     }
 
-    /// True if this was wanted when both were last in sync.
-    fn is_last(&self, kept: &Value) -> bool {
+    /// True if this, in a few bits, was wanted when both were last in sync.
+    fn is_last(&self, state: u64) -> bool {
         let last = self.job.turn.last.as_ref();
-        last.is_some_and(|last| last.state == hash_of(kept))
+        last.is_some_and(|last| last.state == state)
     }
 }

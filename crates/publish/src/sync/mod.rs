@@ -338,10 +338,10 @@ impl Pass<'_> {
     }
 
     /// Both are in sync.
-    fn done(&self, kept: &Value, copy: &Value) -> Settled {
+    fn done(&self, state: u64, copy: &Value) -> Settled {
         let last = Last {
             uid: self.uid.borrow().as_str().into(),
-            state: hash_of(kept),
+            state,
             status: hash_of(&copy["status"]),
         };
         Settled::Done(last, copied(copy))

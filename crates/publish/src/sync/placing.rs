@@ -4,7 +4,7 @@ use kube_lite::{Content, Error, ObjectName};
 use serde_json::Value;
 
 use super::records::PLACED;
-use super::{Pass, Settled, covered, unread};
+use super::{Pass, Settled, covered, hash_of, unread};
 use crate::copy;
 use crate::kcp::parsed;
 use crate::kinds::Scope;
@@ -25,7 +25,7 @@ impl Pass<'_> {
         self.keep(&self.own_state().own, &kept);
         self.record(object, PLACED);
         self.relate(object, &planned).await?;
-        Ok(self.done(&kept, &created))
+        Ok(self.done(hash_of(&kept), &created))
     }
 
     /// Where the copy would be, what is wanted there, and the whole of it.
@@ -125,6 +125,6 @@ impl Pass<'_> {
         self.record(object, PLACED);
         self.return_status(object, &written).await?;
         self.relate(object, &written).await?;
-        Ok(self.done(&kept, &written))
+        Ok(self.done(hash_of(&kept), &written))
     }
 }
