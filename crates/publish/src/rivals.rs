@@ -55,12 +55,16 @@ impl Claimant<'_> {
         if self.group() != other.group() {
             return Some(false);
         }
-        match (self.plural(), other.plural()) {
-            (Some(one), Some(two)) => Some(one == two),
-            // Each has that of its kind.
-            (None, None) if one.group == two.group => Some(is_one_source),
-            _ => None,
+        // Each has the name of its kind.
+        if one.group == two.group && !self.is_renamed() && !other.is_renamed() {
+            return Some(is_one_source);
         }
+        Some(self.plural()? == other.plural()?)
+    }
+
+    fn is_renamed(&self) -> bool {
+        let projection = &self.resource.projection;
+        projection.plural.is_some() || projection.kind.is_some()
     }
 }
 
@@ -221,25 +225,28 @@ mod tests {
     #[test]
     fn what_an_older_one_may_want_is_waited_for_until_it_was_tried() {
         let renamed = json!({"projection": {"plural": "carts"}});
-        for (first, second, waits) in [
-            ((SHOP, json!({})), SHOP, true),
+        for (first, second, waits, waits_when_served) in [
+            ((SHOP, json!({})), SHOP, true, true),
             // Which plural the other kind has is not known yet.
-            ((SHOP, renamed.clone()), CART, true),
-            ((SHOP, json!({})), CART, false),
-            ((SHOP, renamed), ["h", "Cart"], false),
+            ((SHOP, renamed.clone()), CART, true, true),
+            ((SHOP, renamed.clone()), ["g", "Pen"], true, false),
+            ((SHOP, json!({})), CART, false, false),
+            ((SHOP, renamed), ["h", "Cart"], false, false),
         ] {
             let all = [
                 resource("a", 1, first.0, &first.1),
                 resource("b", 2, second, &json!({})),
             ];
-            let claimant = |resource| Claimant {
-                resource,
-                served: None,
-                is_tried: false,
-            };
-            let found = allowed(&[claimant(&all[0]), claimant(&all[1])]);
-            let expected = if waits { May::Wait } else { May::Publish };
-            assert_eq!(found, [May::Publish, expected], "{first:?} {second:?}");
+            for (served, waits) in [(None, waits), (Some(served(&all[1])), waits_when_served)] {
+                let claimant = |resource, served| Claimant {
+                    resource,
+                    served,
+                    is_tried: false,
+                };
+                let found = allowed(&[claimant(&all[0], None), claimant(&all[1], served.as_ref())]);
+                let expected = if waits { May::Wait } else { May::Publish };
+                assert_eq!(found, [May::Publish, expected], "{first:?} {second:?} {served:?}");
+            }
         }
     }
 }

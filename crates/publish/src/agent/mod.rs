@@ -423,7 +423,12 @@ impl Agent {
                 // What another agent has published can be synced.
                 let may = |it: &Rc<PublishedResource>| parts.schemas || parts.sync && it.schema_name.is_some();
                 let is_free = self.published.may(name) == May::Publish;
-                let Some(resource) = self.published.get(name).filter(|it| is_free && may(it)) else {
+                let free = self.published.get(name).filter(|_| is_free);
+                let Some(resource) = free.clone().filter(may) else {
+                    // Nobody waits for it: once another agent has published it, its status changes.
+                    if let Some(resource) = free {
+                        self.published.is_tried(name, &resource);
+                    }
                     return self.is_done(key, Done::Finished);
                 };
                 self.publishing.insert(Rc::clone(name), Rc::clone(&resource));

@@ -114,12 +114,12 @@ impl Published {
         let schema = resource.schema_name.clone();
         let known = self.all.get_mut(&name).filter(|known| known.uid == uid);
         if let Some(known) = known.filter(|known| is_same(&known.resource, &resource)) {
-            let is_ours = known
-                .served
-                .as_ref()
-                .is_none_or(|served| Some(&*served.schema) == schema.as_deref());
+            let is_ours = match &known.served {
+                Some(served) => Some(&*served.schema) == schema.as_deref(),
+                None => !known.is_tried || known.resource.schema_name == schema,
+            };
             known.resource = resource;
-            // Somebody else has written another name into its status.
+            // Somebody else has written another name into its status, or the first one.
             return Ok(if is_ours && !was_misfit {
                 Change::Nothing
             } else {
@@ -205,10 +205,17 @@ impl Published {
             .unwrap_or_default()
     }
 
-    /// Those that may be published.
+    /// Those that may be published, and those that were: an older one that was edited ends them only when it is published.
     pub(super) fn free(&self) -> Vec<Rc<PublishedResource>> {
-        let free = self.allowed().into_iter().filter(|(_, may, _)| *may == May::Publish);
-        free.filter_map(|(name, ..)| self.get(&name)).collect()
+        let is_free = |name: &str, may: &May| match may {
+            May::Publish => true,
+            May::Wait => self.all.get(name).is_some_and(|known| known.served.is_some()),
+            May::NotBeside(_) => false,
+        };
+        let all = self.allowed().into_iter();
+        all.filter(|(name, may, _)| is_free(name, may))
+            .filter_map(|(name, ..)| self.get(&name))
+            .collect()
     }
 
     /// How it stands with each of them, and whether it was refused so far.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::publishing::Exported;
+use crate::rivals;
 use crate::route::Served;
 use crate::sync::{Settled, Synced};
 use crate::trouble::Stop;
@@ -30,6 +31,11 @@ const VERSIONS: Versions = Versions {
 impl Bench {
     /// One that has just started, by a slice or by the export alone.
     fn with(slice: Option<&str>) -> Self {
+        Self::of_parts(slice, true)
+    }
+
+    /// The same, where another agent may make the schemas and write the export.
+    fn of_parts(slice: Option<&str>, publishes: bool) -> Self {
         let now = Instant::now();
         let settings = Settings {
             agent: "agent".into(),
@@ -39,8 +45,8 @@ impl Bench {
             may_lack_slice: slice.is_none(),
             export: "export".into(),
             parts: Parts {
-                schemas: true,
-                export: true,
+                schemas: publishes,
+                export: publishes,
                 sync: true,
             },
             applies: false,
@@ -79,15 +85,7 @@ impl Bench {
 
     /// A PublishedResource has got its schema.
     fn is_served(&mut self, name: &str) {
-        let shops = ResourceType::new(["demo.example.org", "v1", "shops", "Shop"], true);
-        let served = Served {
-            schema: "v1.shops.demo.example.org".into(),
-            remote: shops.clone(),
-            local: shops,
-            other_versions: Rc::default(),
-            has_status: [true, true],
-        };
-        self.handle(Event::Answer(Answer::Published(name.into(), Ok(served))));
+        self.handle(Event::Answer(Answer::Published(name.into(), Ok(served("Shop")))));
         while self
             .requests
             .iter()
@@ -179,6 +177,18 @@ impl Request {
             Self::Record(at, _) => *at == side,
             Self::Publish(..) | Self::Export(_) | Self::Clear(..) | Self::Forget(_) => false,
         }
+    }
+}
+
+fn served(kind: &str) -> Served {
+    let plural = format!("{}s", kind.to_lowercase());
+    let of = ResourceType::new(["demo.example.org", "v1", &plural, kind], true);
+    Served {
+        schema: format!("v1.{plural}.demo.example.org").into(),
+        remote: of.clone(),
+        local: of,
+        other_versions: Rc::default(),
+        has_status: [true, true],
     }
 }
 
@@ -383,4 +393,76 @@ fn an_export_that_is_gone_has_no_urls_where_no_slice_has_them() {
     assert_eq!(shards(&bench), 1);
     bench.source(Feed::Export, SourceEvent::Gone(read(&export)));
     assert_eq!(shards(&bench), 0);
+}
+
+/// A PublishedResource of a kind, created in this second.
+fn published_of(kind: &str, second: u32, projection: &Value) -> Value {
+    let metadata = json!({"name": kind, "uid": kind, "creationTimestamp": format!("2026-01-01T00:00:{second:02}Z")});
+    json!({"metadata": metadata, "spec": {"resource": {"apiGroup": "demo.example.org", "kind": kind}, "projection": projection}})
+}
+
+impl Bench {
+    /// What is asked for the export, each time that it is.
+    fn exports(&mut self) -> Vec<Vec<String>> {
+        let is_export = |request: &Request| matches!(request, Request::Export(_));
+        let asked: Vec<Request> = self.requests.extract_if(.., |it| is_export(it)).collect();
+        let names = asked.iter().map(|request| match request {
+            Request::Export(job) => job.published.iter().map(|it| it.name.clone()).collect(),
+            _ => Vec::new(),
+        });
+        let names = names.collect();
+        for _ in asked {
+            self.handle(Event::Answer(Answer::Exported(Ok(Exported::default()))));
+        }
+        names
+    }
+}
+
+#[test]
+fn the_export_gets_what_is_published_while_an_older_one_that_may_want_the_same_was_edited() {
+    let mut bench = Bench::with(Some("slice"));
+    let cart = |projection: &Value| published_of("Cart", 1, projection);
+    let shop = published_of("Shop", 2, &json!({}));
+    bench.lists(Feed::Published, &[cart(&json!({"kind": "Trolley"})), shop]);
+    bench.exports();
+    let trouble = rivals::trouble("x");
+    bench.handle(Event::Answer(Answer::Published(
+        "Cart".into(),
+        Err(Stop::Fails(Box::new(trouble))),
+    )));
+    bench.now += LATER * 2;
+    bench.handle(Event::Due);
+    assert!(
+        bench
+            .requests
+            .iter()
+            .any(|request| matches!(request, Request::Publish(name, _) if &**name == "Shop"))
+    );
+    bench.source(
+        Feed::Published,
+        SourceEvent::Object(read(&cart(&json!({"kind": "Shop"})))),
+    );
+    bench.handle(Event::Answer(Answer::Published("Shop".into(), Ok(served("Shop")))));
+    assert_eq!(bench.exports(), [["Cart", "Shop"]]);
+}
+
+#[test]
+fn what_another_agent_publishes_later_is_synced_and_keeps_no_other_one_waiting() {
+    let mut bench = Bench::of_parts(Some("slice"), false);
+    let (mut shop, mut cart) = (
+        published_of("Shop", 2, &json!({})),
+        published_of("Cart", 1, &json!({"kind": "Trolley"})),
+    );
+    bench.lists(Feed::Published, &[cart.clone(), shop.clone()]);
+    assert!(bench.requests.is_empty(), "neither has a schema");
+    for one in [&mut shop, &mut cart] {
+        one["status"] = json!({"resourceSchemaName": "a"});
+        bench.source(Feed::Published, SourceEvent::Object(read(one)));
+        let published = std::mem::take(&mut bench.requests);
+        let name = one["metadata"]["name"].as_str().unwrap();
+        assert!(
+            matches!(&published[..], [Request::Publish(found, _)] if **found == *name),
+            "{name}"
+        );
+    }
 }
