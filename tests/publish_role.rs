@@ -200,6 +200,7 @@ scenarios! {
         an_object_ends_though_the_path_of_its_workspace_is_not_shown_any_more
         the_copy_of_another_agent_stays_when_an_object_ends
         an_object_that_does_not_wait_leaves_neither_state_nor_finalizer
+        a_copy_whose_object_went_unseen_is_said_and_its_end_frees_what_that_named
     ;
     states:
         an_object_with_two_places_at_the_other_end_follows_to_both

@@ -148,6 +148,42 @@ pub(crate) async fn an_object_that_does_not_wait_leaves_neither_state_nor_finali
     }
 }
 
+// The copy stayed without a word, and the consumer's Secret kept the finalizer for ever.
+pub(crate) async fn a_copy_whose_object_went_unseen_is_said_and_its_end_frees_what_that_named(which: Which) {
+    let keys = json!({"identifier": "keys", "origin": "kcp", "kind": "Secret", "object": {"reference": {"path": "spec.secret"}}});
+    let world = world(which, &json!([keys])).await;
+    let agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    consumer.objects.create(&secret("shop", "mine", "1")).await;
+    let spec = json!({"secret": "mine"});
+    let space = opened(&world, &consumer, "web", &spec).await;
+    holds(&world.local, &space, "mine", "1").await;
+    let copy = world.copied(&consumer, "web", &spec).await;
+    drop(agent);
+    let (version, objects) = (world.v1(), &consumer.objects);
+    objects.delete(&version, "shops", "shop", "web").await;
+    world
+        .edit(&consumer, "web", &json!({"metadata": {"finalizers": null}}))
+        .await;
+    gone(objects, &version, "shops", "shop", "web").await;
+    let mut agent = world.agent(&[]);
+    let (space, name) = place(&copy);
+    let words = [
+        "CopyLeft",
+        "web",
+        &space,
+        "its object is not in its workspace",
+        "delete the copy",
+    ];
+    agent.says(&words).await;
+    remains(&world.local, &version, "shops", &space, &name).await;
+    world.local.delete(&version, "shops", &space, &name).await;
+    gone(&world.local, "v1", "secrets", &space, "mine").await;
+    crate::states::is_free(&consumer, "mine").await;
+    has_states(&world, &consumer, 0).await;
+    assert_eq!(agent.0.log().matches("CopyLeft").count(), 1);
+}
+
 // Issue 45: what could not be read was taken for something that is still there.
 #[tokio::test]
 async fn an_object_ends_though_nothing_that_is_claimed_may_be_read() {

@@ -12,6 +12,8 @@ use kube_lite::ObjectName;
 pub(crate) struct Turn {
     /// Its copy, if there is one.
     pub(crate) copy: Option<Copied>,
+    /// No object of which it is the copy was seen.
+    pub(crate) is_unseen: bool,
     /// Several objects say that they are its copy.
     pub(crate) has_several: bool,
     /// What it was when it was last in sync.

@@ -125,7 +125,7 @@ impl Agent {
             self.outbox.request(Request::Record(shard, record));
         }
         let key = Key::Object(primary.clone());
-        let is_over = matches!(synced.result, Ok(Settled::Gone)) && self.objects.was_lost(primary);
+        let is_over = matches!(synced.result, Ok(Settled::Gone)) && self.objects.is_over(primary);
         match &synced.result {
             Ok(Settled::Gone | Settled::Filtered) => self.objects.is_free(primary, true),
             Ok(Settled::LeftToOthers) => {}

@@ -1,6 +1,6 @@
 //! What the agent hears of its sources.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use driver::queue::{Class, Done};
@@ -165,8 +165,7 @@ impl Agent {
             self.outbox.open(Side::Shard(number), Location(url));
             let bindings = Reading::of_all(kcp::bindings(), Style::Whole);
             self.outbox.read(Feed::Bindings(number), bindings);
-            let routes: Vec<u32> = self.published.routes().map(|(number, _)| number).collect();
-            for route in routes {
+            for route in self.routes() {
                 self.read_at(route, number);
             }
         }
@@ -185,11 +184,19 @@ impl Agent {
             SourceEvent::Complete(_) => {
                 let bound = self.shards.is_complete(shard);
                 self.report.are_bound(self.shards.bound(), self.now);
-                bound
+                self.is_bound(shard, &bound);
+                for route in self.routes() {
+                    self.unseen_are_lost(route);
+                }
+                return;
             }
             SourceEvent::Unreadable(_) | SourceEvent::Up | SourceEvent::Down(_) => return,
         };
         self.is_bound(shard, &bound);
+    }
+
+    fn routes(&self) -> Vec<u32> {
+        self.published.routes().map(|(number, _)| number).collect()
     }
 
     fn is_bound(&mut self, shard: u32, bound: &Bound) {
@@ -205,8 +212,7 @@ impl Agent {
         if bound.begins {
             // What was read of a type before somebody had bound it may have been an empty page without a version, and a
             // watch of that hears nothing.
-            let routes: Vec<u32> = self.published.routes().map(|(number, _)| number).collect();
-            for route in routes {
+            for route in self.routes() {
                 self.end_feeds(|feed| feed.route() == Some(route) && driver::Feed::side(feed) == Side::Shard(shard));
                 self.read_at(route, shard);
             }
@@ -262,6 +268,7 @@ impl Agent {
                 for primary in self.objects.is_complete(route, shard) {
                     self.primary_is_gone(&primary);
                 }
+                self.unseen_are_lost(route);
             }
             SourceEvent::Unreadable(_) | SourceEvent::Up | SourceEvent::Down(_) => {}
         }
@@ -312,8 +319,21 @@ impl Agent {
                     let due = self.copy_is_gone(route, &of);
                     self.copy_makes_due(due, None);
                 }
+                self.unseen_are_lost(route);
             }
             SourceEvent::Unreadable(_) | SourceEvent::Up | SourceEvent::Down(_) => {}
+        }
+    }
+
+    /// Objects may have gone while nobody looked. What their workspaces say decides what becomes of their copies.
+    fn unseen_are_lost(&mut self, route: u32) {
+        let at = self.shards.at();
+        let at: BTreeMap<Rc<str>, (Side, u32)> = at
+            .into_iter()
+            .map(|(name, shard)| (Rc::clone(&name), (Side::Shard(shard), self.workspace(&name))))
+            .collect();
+        for primary in self.objects.lose_unseen(route, |workspace| at.get(workspace).copied()) {
+            self.is_next(primary, None);
         }
     }
 

@@ -24,12 +24,15 @@ pub(super) struct Objects {
     untried: BTreeMap<u32, usize>,
     /// What is to have a turn once all others of its workspace had one.
     held: BTreeMap<u32, BTreeSet<Primary>>,
+    /// The lists that are complete: of the copies of a route, by the service cluster, and of its primaries, by their shard.
+    complete: BTreeSet<(u32, Side)>,
 }
 
 impl Objects {
     /// How many primaries there are.
     pub(super) fn len(&self) -> usize {
-        self.all.values().filter(|known| known.primary.is_some()).count()
+        let shown = self.all.values().filter_map(|known| known.primary.as_ref());
+        shown.filter(|shown| shown.end != End::Lost).count()
     }
 
     /// How many of them are not in sync.
@@ -94,9 +97,43 @@ impl Objects {
         }
     }
 
+    /// Copies whose primaries were never seen, though both lists are complete: each is of one that was lost. `at` says where
+    /// a workspace is shown, if that is known.
+    pub(super) fn lose_unseen(&mut self, route: u32, at: impl Fn(&str) -> Option<(Side, u32)>) -> Vec<Primary> {
+        let complete = &self.complete;
+        let is_complete = |side: Side| complete.contains(&(route, side));
+        let of_route = self.all.iter_mut().filter(|((other, _), _)| *other == route);
+        let unseen = of_route.filter(|(_, known)| known.primary.is_none() && known.copy.is_some());
+        let lost = unseen.filter_map(|((_, name), known)| {
+            let (shard, workspace) = at(name.workspace()).filter(|(shard, _)| is_complete(*shard))?;
+            let shown = known.primary.insert(Shown {
+                shard,
+                workspace,
+                version: 0,
+                meant: 0,
+                end: End::Lost,
+                is_tried: true,
+                is_listed: true,
+            });
+            (known.is_due, known.is_forced) = (true, true);
+            Some(shown.primary(route, name))
+        });
+        if is_complete(Side::Service) {
+            lost.collect()
+        } else {
+            Vec::new()
+        }
+    }
+
     /// True for one that was lost, and was not heard of since.
     pub(super) fn was_lost(&self, primary: &Primary) -> bool {
         self.shown_as(primary).is_some_and(|shown| shown.end == End::Lost)
+    }
+
+    /// True for one that was lost, and whose copy is not there either.
+    pub(super) fn is_over(&self, primary: &Primary) -> bool {
+        let known = self.all.get(&(primary.route, primary.name.clone()));
+        self.was_lost(primary) && known.is_some_and(|known| known.copy.is_none())
     }
 
     /// A primary is there no longer, and what is to be done about its copy is done.
@@ -124,6 +161,7 @@ impl Objects {
 
     /// A list of primaries begins, of one route at one shard.
     pub(super) fn begins(&mut self, route: u32, shard: Side) {
+        self.complete.remove(&(route, shard));
         for (_, shown) in self.shown(route) {
             if shown.shard == shard {
                 shown.is_listed = false;
@@ -131,10 +169,11 @@ impl Objects {
         }
     }
 
-    /// The list is complete: gives those that it has not named.
+    /// The list is complete: gives those that it has not named, but for those that were lost before.
     pub(super) fn is_complete(&mut self, route: u32, shard: Side) -> Vec<Primary> {
+        self.complete.insert((route, shard));
         let all = self.shown(route);
-        let unlisted = all.filter(|(_, shown)| shown.shard == shard && !shown.is_listed);
+        let unlisted = all.filter(|(_, shown)| shown.shard == shard && !shown.is_listed && shown.end != End::Lost);
         unlisted.map(|(name, shown)| shown.primary(route, name)).collect()
     }
 
@@ -154,7 +193,8 @@ impl Objects {
 
     /// The primary with this name, if it is there.
     pub(super) fn primary(&self, route: u32, name: &ObjectName) -> Option<Primary> {
-        let shown = self.all.get(&(route, name.clone()))?.primary.as_ref()?;
+        let shown = self.all.get(&(route, name.clone()))?.primary.as_ref();
+        let shown = shown.filter(|shown| shown.end != End::Lost)?;
         Some(shown.primary(route, name))
     }
 
@@ -169,7 +209,8 @@ impl Objects {
         namespace: Option<&str>,
     ) -> Vec<Primary> {
         let all = self.all.iter().filter_map(|((other, name), known)| {
-            let shown = known.primary.as_ref().filter(|_| *other == route)?;
+            let shown = known.primary.as_ref().filter(|_| *other == route);
+            let shown = shown.filter(|shown| shown.end != End::Lost)?;
             let (meant, at) = match workspace {
                 Some(_) => (Some(shown.meant), Some(name)),
                 None => (known.meant, known.copy.as_ref().map(|copy| &copy.name)),
@@ -200,6 +241,7 @@ impl Objects {
             self.is_gone(&primary);
         }
         self.all.retain(|(other, _), _| *other != route);
+        self.complete.retain(|(other, _)| *other != route);
     }
 
     fn one_less_untried(&mut self, workspace: u32) {
@@ -217,7 +259,8 @@ impl Objects {
         }
         (known.copy, known.meant, known.is_copy_listed) = (Some(copy), Some(meant), true);
         known.is_copy_lost = false;
-        if known.settled.is_some_and(|settled| settled.copy == version) {
+        let is_lost = known.primary.as_ref().is_some_and(|shown| shown.end == End::Lost);
+        if is_lost || known.settled.is_some_and(|settled| settled.copy == version) {
             return None;
         }
         known.turns_due(route, of)
@@ -238,6 +281,7 @@ impl Objects {
 
     /// A list of copies begins.
     pub(super) fn copies_begin(&mut self, route: u32) {
+        self.complete.remove(&(route, Side::Service));
         for ((other, _), known) in &mut self.all {
             if *other == route {
                 known.is_copy_listed = false;
@@ -246,7 +290,8 @@ impl Objects {
     }
 
     /// It is complete: gives the names of the primaries whose copies it has not named.
-    pub(super) fn copies_are_complete(&self, route: u32) -> Vec<ObjectName> {
+    pub(super) fn copies_are_complete(&mut self, route: u32) -> Vec<ObjectName> {
+        self.complete.insert((route, Side::Service));
         let of_route = self.all.iter().filter(|((other, _), _)| *other == route);
         let unlisted = of_route.filter(|(_, known)| known.copy.is_some() && !known.is_copy_listed);
         unlisted.map(|((_, of), _)| of.clone()).collect()
@@ -296,8 +341,10 @@ impl Objects {
         if has_several {
             known.copies = Copies::Looked;
         }
+        let is_unseen = known.primary.as_ref().is_some_and(|shown| shown.version == 0);
         Some(Turn {
             copy: known.copy.clone(),
+            is_unseen,
             has_several,
             last: known.last.clone(),
             settled: known.settled.map_or(0, |settled| settled.copy),

@@ -259,6 +259,44 @@ fn copies_are_known_before_their_primaries_and_outlive_them() {
     assert_eq!(objects.whose(1, &copy(3).name), None);
 }
 
+// The copy stayed without a word, and what its object had named kept the agent's finalizer.
+#[test]
+fn a_copy_of_which_no_object_was_seen_has_one_turn_once_all_lists_are_complete() {
+    let at = |workspace: &str| (workspace == "c1").then_some((Side::Shard(0), 7));
+    let web = primary("web", 0);
+    let mut objects = Objects::default();
+    objects.begins(1, Side::Shard(0));
+    objects.copies_begin(1);
+    objects.copy_is_there(1, &web.name, copy(3), 0);
+    objects.copy_is_there(1, &ObjectName::in_workspace("c2", "shop", "far"), copy(3), 0);
+    assert_eq!(objects.lose_unseen(1, at), []);
+    objects.copies_are_complete(1);
+    assert_eq!(objects.lose_unseen(1, at), []);
+    objects.is_complete(1, Side::Shard(0));
+    assert_eq!(objects.lose_unseen(1, at), std::slice::from_ref(&web));
+    assert_eq!((objects.len(), objects.pending(), objects.was_lost(&web)), (0, 1, true));
+    let turn = objects.turn(&web).unwrap();
+    assert!(turn.is_unseen && turn.copy == Some(copy(3)));
+    // Its copy stays: whatever becomes of it, or is listed again, is no news.
+    assert!(!objects.is_over(&web));
+    assert_eq!(objects.copy_is_there(1, &web.name, copy(4), 0), None);
+    objects.begins(1, Side::Shard(0));
+    assert_eq!(objects.is_complete(1, Side::Shard(0)), []);
+    assert_eq!(objects.lose_unseen(1, at), []);
+    assert_eq!(
+        (objects.primary(1, &web.name), objects.meant(1, 0, Some("c1"), None)),
+        (None, vec![])
+    );
+    assert_eq!(objects.pending(), 0);
+    // Its end is: what belonged to it goes.
+    assert_eq!(objects.copy_is_gone(1, &web.name), Some(web.clone()));
+    assert!(objects.turn(&web).is_some() && objects.is_over(&web));
+    // Or it comes back.
+    objects.copy_is_there(1, &web.name, copy(5), 0);
+    objects.is_there(&web, seen(0));
+    assert!(!objects.was_lost(&web) && !objects.turn(&web).unwrap().is_unseen);
+}
+
 #[test]
 fn those_that_a_rule_means_are_found_by_the_labels_of_either_side() {
     let mut objects = Objects::default();

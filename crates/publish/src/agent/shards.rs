@@ -80,6 +80,20 @@ impl Shards {
         bindings.map(|(workspace, _)| Rc::clone(workspace)).collect()
     }
 
+    /// The workspaces that have a binding at just one shard, and which one that is.
+    pub(super) fn at(&self) -> BTreeMap<Rc<str>, u32> {
+        let mut at: BTreeMap<Rc<str>, BTreeSet<u32>> = BTreeMap::new();
+        for shard in self.by_url.values() {
+            for (workspace, _) in shard.bindings.keys() {
+                at.entry(Rc::clone(workspace)).or_default().insert(shard.number);
+            }
+        }
+        let alone = at.into_iter().filter(|(_, shards)| shards.len() == 1);
+        alone
+            .filter_map(|(workspace, shards)| Some((workspace, shards.first().copied()?)))
+            .collect()
+    }
+
     fn shard(&mut self, number: u32) -> Option<&mut Shard> {
         self.by_url.values_mut().find(|shard| shard.number == number)
     }

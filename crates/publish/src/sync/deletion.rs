@@ -34,8 +34,15 @@ impl Pass<'_> {
             return Ok(Settled::Gone);
         }
         let left = copy.as_ref().filter(|copy| !lifecycle::is_in_deletion(copy));
-        if let Some(copy) = left.filter(|copy| !self.is_young(copy)) {
-            self.leaves(&name_of(copy), "its object has gone without waiting for it", LOST);
+        // Of one that was never seen, nobody has seen a delete begin either.
+        let is_unseen = self.job.turn.is_unseen;
+        if let Some(copy) = left.filter(|copy| is_unseen || !self.is_young(copy)) {
+            let why = if is_unseen {
+                "its object is not in its workspace"
+            } else {
+                "its object has gone without waiting for it"
+            };
+            self.leaves(&name_of(copy), why, LOST);
             return Ok(Settled::Gone);
         }
         let name = &self.primary.name;
