@@ -83,6 +83,33 @@ pub(crate) async fn the_copy_of_another_agent_stays_when_an_object_ends(which: W
     agent.says(&["CopyLeft", "web", "another agent's"]).await;
 }
 
+// Two agents with the same PublishedResources took each other's copies, and nobody said so.
+pub(crate) async fn a_copy_that_another_agent_takes_is_said_and_taken_back(which: Which) {
+    let world = World::of(which).await;
+    world.publish(&json!({})).await;
+    let mut agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    let spec = json!({"size": 1});
+    world.open(&consumer, "web", &spec).await;
+    let copy = world.copied(&consumer, "web", &spec).await;
+    let label = json!({"metadata": {"labels": {"syncagent.kcp.io/agent-name": "of-somebody"}}});
+    world.touch(&copy, &label).await;
+    let words = [
+        "ObjectFailed",
+        "web",
+        "the agent of-somebody has taken it",
+        "--published-resource-selector",
+    ];
+    agent.says(&words).await;
+    world
+        .copy(&consumer, "web", "is its copy again", |it| {
+            it["metadata"]["labels"]["syncagent.kcp.io/agent-name"] == *world.agent_name()
+        })
+        .await;
+    world.closes(&consumer, "web").await;
+    world.has_no_copies(&consumer).await;
+}
+
 /// Waits until so many states of a workspace's objects are kept.
 async fn has_states(world: &World, consumer: &Consumer, count: usize) {
     eventually("the states are as many as they should be", SOON, async || {

@@ -16,6 +16,9 @@ use crate::trouble::Stop;
 use crate::turn::AtHand;
 
 const COPY: &str = "reading the copy";
+/// What to do about a copy that another agent takes.
+const TAKEN: &str =
+    "give each agent PublishedResources of its own by --published-resource-selector; it is taken back now";
 /// What to do about several copies.
 const SEVERAL: &str = "leave the one that is the copy, and take the label syncagent.kcp.io/remote-object-cluster off the others, or \
     delete them; nothing is written to any of them, or deleted, before";
@@ -110,7 +113,18 @@ impl Pass<'_> {
             let words = format!("several objects are labelled as its copy: {}", names.join(", "));
             return Err(Stop::because("finding the copy", words, SEVERAL));
         }
-        Ok(all.pop())
+        let copy = all.pop();
+        // One that was not this agent's before may be what an agent of another name has left.
+        let agent = copy
+            .as_ref()
+            .and_then(|copy| copy["metadata"]["labels"][AGENT_NAME].as_str());
+        match agent.filter(|agent| *agent != self.job.agent.as_ref() && self.job.turn.last.is_some()) {
+            Some(agent) => {
+                let words = format!("the agent {agent} has taken it since");
+                Err(Stop::because("finding the copy", words, TAKEN))
+            }
+            None => Ok(copy),
+        }
     }
 
     /// True for the copy of this object that this agent has.
