@@ -19,7 +19,8 @@ use crate::side::Side;
 /// The wait between a sign that a missing type may be there and asking for it: one CRD causes several events as it
 /// comes up.
 const SETTLE: Duration = Duration::from_millis(100);
-/// Failures that the wait between two searches for a missing type starts from: about 6 s, growing to 5 minutes.
+/// Failures that the wait between two searches for a missing type starts from, where nothing says that it may be there:
+/// about 6 s, growing to 5 minutes. After a sign it is sought from 1 s on: a server reports a type a while after its CRD.
 const PATIENCE: u32 = 4;
 /// How often in a row the side of the origins must say that it does not serve a type before their copies are deleted.
 /// With the waits in between this takes about a quarter of a minute, in which a hub that starts has all of its APIs.
@@ -274,11 +275,9 @@ impl Model {
             .any(|(known, &(rounds, _))| known.direction.origin() == side && rounds < SELECTED_GONE_ROUNDS);
         if confirming {
             self.timers.succeeds(timer);
+            self.timers.has_failed(timer, PATIENCE - 1);
         }
         if (unknown || missing || more) && !self.timers.is_set(timer) {
-            if !unknown {
-                self.timers.has_failed(timer, PATIENCE - 1);
-            }
             self.timers.retry(timer, self.now, self.chance.f64());
         }
     }
@@ -334,7 +333,7 @@ impl Model {
         Rc::make_mut(&mut self.sides.asking(side).discovery)
     }
 
-    fn has_unknown(&self, side: Side) -> bool {
+    pub(super) fn has_unknown(&self, side: Side) -> bool {
         let mut unknown = self.selecting.unknown.group_versions.iter();
         unknown.any(|(of_side, _)| *of_side == side)
             || self.selecting.unknown.groups.contains(&side)

@@ -77,9 +77,19 @@ impl Model {
     /// A CRD was added or changed. For each of the first list that matters, it is checked whether its type was asked
     /// for.
     pub(super) fn crd_changed(&mut self, id: SourceId, side: Side, meta: Meta) {
-        self.crd_seen(side, meta);
         if self.sources.get(&id).is_some_and(|source| source.settled) {
-            self.void_catalogue(side);
+            self.types_change(side, &meta);
+        }
+        self.crd_seen(side, meta);
+    }
+
+    /// A CRD has changed: what its group lacked may be there, or words that puzzle may mean its type.
+    fn types_change(&mut self, side: Side, meta: &Meta) {
+        self.void_catalogue(side);
+        let group = meta.name.split_once('.').map_or("", |(_, group)| group);
+        let mut missing = self.selecting.missing.iter().filter(|missing| missing.side == side);
+        let is_sought = missing.any(|missing| missing.group == group);
+        if is_sought || self.open_groups(side).contains(group) || self.has_unknown(side) {
             self.ask_again_soon(side);
         }
     }
@@ -88,8 +98,7 @@ impl Model {
         if let Some(known) = &mut self.sides.asking(side).crds {
             known.names.remove(&meta.name);
         }
-        self.void_catalogue(side);
-        self.ask_again_soon(side);
+        self.types_change(side, meta);
     }
 
     pub(super) fn crds_are_reported(&mut self, side: Side) {

@@ -283,8 +283,18 @@ fn several_signs_that_a_type_may_be_there_have_its_side_asked_once_when_they_are
     bench.says(definitions, &definition(7));
     bench.says(definitions, &definition(8));
     assert_eq!(bench.count(HUB), 0, "more may follow");
-    bench.pass(SECOND);
+    bench.pass(SECOND / 3);
     assert_eq!(bench.count(HUB), 1);
+    bench.pass(6 * SECOND);
+    assert!(bench.count(HUB) > 2, "a server reports a type a while after its CRD");
+    bench.pass(600 * SECOND);
+    bench.log.clear();
+    bench.says(
+        definitions,
+        &object(&ResourceType::definitions(), "", "bolts.example.com", 9),
+    );
+    bench.pass(SECOND);
+    assert_eq!(bench.count(HUB), 0, "a type of another group");
 
     let mut bench = Bench::new();
     bench.world.serve(&widgets());
@@ -295,7 +305,7 @@ fn several_signs_that_a_type_may_be_there_have_its_side_asked_once_when_they_are
     let more = object(&ResourceType::definitions(), "", "gadgets.example.org", 9);
     bench.list(definitions, &[more], 9);
     assert_eq!(bench.count(EDGE), 0, "a list that shows more");
-    bench.pass(SECOND);
+    bench.pass(SECOND / 3);
     assert_eq!(bench.count(EDGE), 1, "a list that shows more");
 }
 
