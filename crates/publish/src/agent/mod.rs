@@ -384,7 +384,8 @@ impl Agent {
 
     /// The next thing to do, if it is somebody's turn.
     fn next(&mut self) -> Option<(Key, Option<AtHand>)> {
-        if self.taken.len() >= AT_ONCE {
+        let (now, free) = (self.now, self.taken.free(self.now));
+        if free == 0 {
             return None;
         }
         let (objects, published, namespaces) = (&self.objects, &self.published, &self.namespaces);
@@ -398,7 +399,7 @@ impl Agent {
             };
             keys.into_iter().map(|key| (key, Class::Normal)).collect::<Vec<_>>()
         }) {}
-        let (running, free) = (&self.taken, AT_ONCE - self.taken.len());
+        let running = &self.taken;
         let shards = self.shards.numbers().map(Side::Shard);
         // A shard that answers nothing keeps what is done there until it counts as down.
         let may = |side| {
@@ -406,9 +407,12 @@ impl Agent {
             !matches!(side, Side::Shard(_)) || share::may_begin(&side, shards.clone(), AT_ONCE, free, at)
         };
         // As much as it has stays free for others: of many, each gets its part, and one alone gets half.
-        let rank = |key: &Key| Some(running.beside(key)).filter(|had| *had < free).unwrap_or(NOT_NOW);
+        let rank = |key: &Key| match running.beside(key) {
+            had if had < free && !running.is_held(key, now) => had,
+            _ => NOT_NOW,
+        };
         let taken = self.queue.take_at(self.now, Class::Last, rank, may)?;
-        self.taken.begins(&taken.0);
+        self.taken.begins(&taken.0, now);
         Some(taken)
     }
 

@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use driver::{Course, Event, Moment, Role};
 use tokio::time::Instant;
 
+use super::Agent;
 use super::border::{Answer, Feed, Request};
-use super::{AT_ONCE, Agent};
 use crate::sides::Side;
 
 impl Role for Agent {
@@ -60,8 +60,9 @@ impl Role for Agent {
     }
 
     fn next_due(&mut self) -> Option<Instant> {
-        let queue = self.queue.next_due().filter(|_| self.taken.len() < AT_ONCE);
-        queue.into_iter().chain(self.report.due()).min()
+        let queue = self.queue.next_due().filter(|_| self.taken.free(self.now) > 0);
+        let others = [self.report.due(), self.taken.next_slow(self.now)];
+        queue.into_iter().chain(others.into_iter().flatten()).min()
     }
 
     fn again(self, moment: Moment<Side>) -> Self {

@@ -1,14 +1,23 @@
-//! What is worked on now, and where.
+//! What is worked on now, where, and since when.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
-use super::one_less;
+use tokio::time::Instant;
+
+use super::{AT_ONCE, one_less};
 use crate::sides::{Key, Primary, Side};
+
+/// What takes longer waits for a server, as one that hangs in one workspace: others do not wait for it.
+const SLOW: Duration = Duration::from_secs(5);
+/// How many are worked on at most, with those that are slow.
+const MOST: usize = 4 * AT_ONCE;
 
 /// See the module's doc.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
-    keys: BTreeSet<Key>,
+    /// With when each began.
+    keys: BTreeMap<Key, Instant>,
     /// How many of them there are of each workspace, and at each shard.
     by_workspace: BTreeMap<Option<u32>, usize>,
     by_shard: BTreeMap<Side, usize>,
@@ -22,10 +31,29 @@ fn workspace(key: &Key) -> Option<u32> {
     }
 }
 
+fn is_slow(began: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(began) >= SLOW
+}
+
 impl Taken {
-    /// How many there are.
-    pub(super) fn len(&self) -> usize {
-        self.keys.len()
+    /// How many more may begin.
+    pub(super) fn free(&self, now: Instant) -> usize {
+        let at_work = self.keys.values().filter(|began| !is_slow(**began, now)).count();
+        let free = AT_ONCE.saturating_sub(at_work);
+        free.min(MOST.saturating_sub(self.keys.len()))
+    }
+
+    /// When one that is at work will be slow, and others may begin.
+    pub(super) fn next_slow(&self, now: Instant) -> Option<Instant> {
+        let at_work = self.keys.values().filter(|began| !is_slow(**began, now));
+        at_work.min().map(|began| *began + SLOW)
+    }
+
+    /// True if one of the workspace of a key is slow: no other one of it begins meanwhile.
+    pub(super) fn is_held(&self, key: &Key, now: Instant) -> bool {
+        let of = workspace(key).filter(|_| self.beside(key) > 0);
+        let mut slow = self.keys.iter().filter(|(_, began)| is_slow(**began, now));
+        of.is_some() && slow.any(|(other, _)| workspace(other) == of)
     }
 
     /// How many of them are of the workspace of a key.
@@ -45,7 +73,7 @@ impl Taken {
 
     /// Those at a shard.
     pub(super) fn of_shard(&self, shard: Side) -> Vec<Primary> {
-        let primaries = self.keys.iter().filter_map(|key| match key {
+        let primaries = self.keys.keys().filter_map(|key| match key {
             Key::Object(primary) => Some(primary),
             Key::Published(_) | Key::Export | Key::Namespace(_) => None,
         });
@@ -53,8 +81,8 @@ impl Taken {
     }
 
     /// Something is worked on from now on.
-    pub(super) fn begins(&mut self, key: &Key) {
-        self.keys.insert(key.clone());
+    pub(super) fn begins(&mut self, key: &Key, now: Instant) {
+        self.keys.insert(key.clone(), now);
         *self.by_workspace.entry(workspace(key)).or_default() += 1;
         if let Key::Object(primary) = key {
             *self.by_shard.entry(primary.shard()).or_default() += 1;

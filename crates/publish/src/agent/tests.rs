@@ -171,6 +171,13 @@ impl Bench {
 }
 
 impl Request {
+    fn workspace(&self) -> Option<&str> {
+        match self {
+            Self::Sync(primary, _) => Some(primary.name.workspace()),
+            _ => None,
+        }
+    }
+
     fn is_at(&self, side: Side) -> bool {
         match self {
             Self::Sync(primary, _) => primary.shard() == side,
@@ -290,9 +297,9 @@ fn what_is_under_way_at_a_shard_that_leaves_is_over() {
     for round in 0..3 {
         bench.lists(Feed::Primaries(0, round), &many);
         assert_eq!(bench.syncing(), AT_ONCE, "round {round}");
-        assert_eq!(bench.agent.taken.len(), AT_ONCE);
+        assert_eq!(bench.agent.taken.free(bench.now), 0);
         bench.shards(&[]);
-        assert_eq!(bench.agent.taken.len(), 0);
+        assert_eq!(bench.agent.taken.free(bench.now), AT_ONCE);
         assert!(bench.agent.queue.is_empty());
         // The server may still do what it was asked for.
         let later = bench.now + Duration::from_secs(100);
@@ -317,6 +324,24 @@ fn one_workspace_gets_half_of_what_is_done_at_once_and_of_many_each_its_part() {
     bench.syncing();
     bench.source(Feed::Primaries(0, 0), SourceEvent::Object(read(&shop("web", "c2"))));
     assert_eq!(bench.syncing(), 1);
+}
+
+// A server may hang in some workspaces: what is done there has five minutes.
+#[test]
+fn workspaces_in_which_nothing_ends_keep_no_other_one_waiting() {
+    let mut bench = Bench::publishing(&["https://a"]);
+    let many = (0..5).flat_map(|of| (0..30).map(move |at| shop(&format!("s{at}"), &format!("c{of}"))));
+    bench.lists(Feed::Primaries(0, 0), &many.collect::<Vec<_>>());
+    assert_eq!(bench.syncing(), AT_ONCE);
+    let begun = bench.now;
+    bench.source(Feed::Primaries(0, 0), SourceEvent::Object(read(&shop("web", "c9"))));
+    assert_eq!(bench.syncing(), 0);
+    let due = bench.agent.next_due().expect("they are slow then");
+    assert!(due <= begun + Duration::from_secs(5), "{:?}", due - begun);
+    bench.now = due;
+    bench.handle(Event::Due);
+    let begun: Vec<_> = bench.requests.iter().map(Request::workspace).collect();
+    assert_eq!(begun, [Some("c9")], "those that hang have no more");
 }
 
 #[test]
@@ -366,7 +391,7 @@ fn an_object_that_another_shard_shows_has_no_turn_at_the_one_that_left() {
     bench.comes_to(Ok(Settled::Waits));
     bench.agent.objects.holds(&primary_at(0));
     bench.handle(Event::Due);
-    assert_eq!((bench.syncing(), bench.agent.taken.len()), (0, 0));
+    assert_eq!((bench.syncing(), bench.agent.taken.free(bench.now)), (0, AT_ONCE));
 }
 
 #[test]
