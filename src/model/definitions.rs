@@ -89,6 +89,19 @@ impl Model {
             .request(Request::Define(unknown, Rc::clone(&self.definitions)));
     }
 
+    /// True while it is being read what defines a type: a copy that is made meanwhile may be from an object that goes with
+    /// another definition than the one that is found.
+    pub(super) fn is_being_defined(&self, state: &TypeState) -> bool {
+        if state.plan.direction != Direction::Down || !self.timers.is_at_hand(Timer::Definitions, self.now) {
+            return false;
+        }
+        let resource = state.origin_type();
+        let name = resource.qualified();
+        !resource.group.is_empty()
+            && self.definitions.known(&name).is_none()
+            && !self.definition_reads.refused.contains(&name)
+    }
+
     /// True if copies are to be deleted and the hub has not said whether it is a workspace, which may be deleted as a
     /// whole. Each worker asks for itself until that is known.
     fn needs_hub_kind(&self) -> bool {
@@ -112,8 +125,10 @@ impl Model {
         }
         let mut failed = self.needs_hub_kind();
         let mut refused = None;
+        let mut answered = BTreeSet::new();
         for (resource, answer) in answers.types {
             let name = resource.qualified();
+            answered.extend(self.copied_types(&name).map(|(type_id, _)| type_id));
             let subject = definition_of(&name);
             match answer {
                 Ok(found) => {
@@ -142,6 +157,8 @@ impl Model {
             }
         }
         self.report_refused(refused.as_ref());
+        // They have waited for that.
+        self.queue.wake_where(|waiting| answered.contains(&waiting.type_id));
         if failed {
             self.timers.retry(Timer::Definitions, self.now, self.chance.f64());
         } else {

@@ -148,8 +148,8 @@ impl Model {
         now.duration_since(*self.last_waits_since.get_or_insert(now)) >= LAST_PATIENCE
     }
 
-    /// True for what is to be upsynced into a namespace that is being deleted, which is woken when that has ended, and
-    /// for a delete that may have to be held.
+    /// True for what is to be upsynced into a namespace that is being deleted, which is woken when that has ended, for
+    /// a delete that may have to be held, and while it is being read what defines a type.
     fn has_to_wait(&mut self, key: &Key, all_listed: &mut Option<bool>) -> bool {
         let Some(state) = self.types.get(&key.type_id) else {
             return false;
@@ -157,6 +157,7 @@ impl Model {
         let direction = state.plan.direction;
         let pending = key.task == Task::Object && state.inventory.is_retiring(&key.name);
         direction == Direction::Up && self.is_being_cleared(key.name.namespace())
+            || self.is_being_defined(state)
             || pending && {
                 let all_listed = *all_listed.get_or_insert_with(|| self.all_listed());
                 self.may_have_to_be_held(key, direction, all_listed)

@@ -1,6 +1,8 @@
 //! What is known to define the types of the hub, and for how long.
 
 use super::*;
+use crate::model::effect::TypeDefinitionAnswers;
+use crate::model::timers::Timer;
 use crate::sync::definition::DefinedBy;
 
 const WHAT: &str = "ask what defines types";
@@ -26,6 +28,30 @@ fn what_defines_a_type_is_asked_once_and_again_only_while_the_hub_fails_to_say()
         bench.world.fails.clear();
         bench.pass(660 * SECOND);
         assert_eq!(known(&bench), Some(&uid(CRD)), "{error:?}");
+    }
+}
+
+// Seed 1300152 of the simulation: a read took a minute. What it found was no longer what the copies were from.
+#[test]
+fn no_copy_is_made_while_it_is_read_what_defines_its_type() {
+    for answer in [Ok(Some(defined_by(NEXT))), Err(forbidden())] {
+        let mut bench = Bench::new();
+        bench.world.serve(&widgets());
+        bench.world.definition = Some(defined_by(CRD));
+        let mut bench = bench.selecting(&["configmaps", "widgets.example.org"]);
+        let origins = bench.origins_of(Side::Hub, "widgets").expect("they are read");
+        bench.model.definitions_mut().remove("widgets.example.org");
+        bench.model.timers.starts(Timer::Definitions);
+        bench.says(origins, &object(&widgets(), "shop", "a", 10));
+        assert!(bench.working().is_empty(), "{answer:?}");
+        let config_maps = bench.origins_of(Side::Hub, "configmaps").expect("they are read");
+        bench.says(config_maps, &config_map("b", 11));
+        assert_eq!(bench.working(), ["b"], "no CRD defines these");
+        bench.tell(Event::Answer(Answer::Defined(TypeDefinitionAnswers {
+            hub: None,
+            types: vec![(widgets(), answer)],
+        })));
+        assert_eq!(bench.working(), ["b", "a"]);
     }
 }
 
