@@ -63,6 +63,8 @@ mod recreated;
 mod refused;
 #[path = "hostile/replace.rs"]
 mod replace;
+#[path = "hostile/schemas.rs"]
+mod schemas;
 #[path = "hostile/takers.rs"]
 mod takers;
 #[path = "hostile/text.rs"]

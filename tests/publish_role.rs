@@ -21,6 +21,8 @@ mod stage;
 mod applied;
 #[path = "publish_role/assumptions.rs"]
 mod assumptions;
+#[path = "publish_role/attacked.rs"]
+mod attacked;
 #[path = "publish_role/belonging.rs"]
 mod belonging;
 #[path = "publish_role/chart.rs"]
@@ -158,6 +160,12 @@ scenarios! {
         the_status_of_a_related_object_goes_with_it
         a_status_that_has_no_place_is_said_once
         rules_for_statuses_of_related_objects_are_followed
+    ;
+    attacked:
+        a_secret_that_would_let_somebody_in_goes_nowhere
+        an_object_that_names_too_many_others_is_said_to_and_ends
+        related_objects_that_are_too_long_for_one_answer_are_read_in_parts
+        objects_that_a_published_resource_leaves_are_said
     ;
     running:
         one_of_two_replicas_works_and_the_other_takes_over

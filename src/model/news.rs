@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kube_lite::discovery::{Discovery, ServedResource};
 use kube_lite::logging::{Maybe, log_line};
+use kube_lite::may_be_a_crd;
 
 use super::Model;
 use crate::plan::{Absence, ConfigPlace, Direction, Missing, Plan, Problem, Unknown};
@@ -136,7 +137,9 @@ fn placed(missing: &Missing) -> Option<(&ConfigPlace, &Missing)> {
 
 /// Logs that something is missing: at both sides, if no side is named.
 fn log_missing(ConfigPlace { config, field }: &ConfigPlace, missing: &Missing) {
-    let meant = missing.meant.as_ref();
+    let of_crd = may_be_a_crd(&missing.group)
+        .then(|| "install its CRD there; if that is there, its conditions say why it is not served".to_owned());
+    let meant = missing.meant.as_ref().map(|meant| format!("did you mean {meant}?"));
     log_line!(
         Warn,
         TypeNotServed,
@@ -147,7 +150,7 @@ fn log_missing(ConfigPlace { config, field }: &ConfigPlace, missing: &Missing) {
         version = missing.version,
         config = config,
         field = format_args!("spec.{field}"),
-        advice = Maybe(meant.map(|meant| format!("did you mean {meant}?")))
+        advice = Maybe(meant.or(of_crd))
     );
 }
 

@@ -80,7 +80,8 @@ impl Subject {
         let Self::Thing(side, topic, name) = self else {
             return None;
         };
-        let is_refused = is_refused_as_invalid(error);
+        let is_immutable = *topic == Topic::Record && error.status().is_some_and(|status| status.code == 422);
+        let is_refused = is_refused_as_invalid(error) || is_immutable;
         Some(match topic {
             Topic::Configs => "apply manifests/crds to the hub, or bind the API",
             Topic::Unreadable if matches!(error, Error::BadAnswer(_)) => {
@@ -92,11 +93,12 @@ impl Subject {
                  command again; or apply what edge-syncer gen rbac prints"
             }
             _ if !is_refused => return None,
+            Topic::Record => {
+                "see the words: what refuses that ConfigMap at the edge has to allow it; if it is immutable, delete it: it is \
+                 made again"
+            }
             Topic::Heartbeat | Topic::ConfigStatus | Topic::Edge => {
                 "apply the CRDs of this version at the hub; it is tried again"
-            }
-            Topic::Record => {
-                "see the words: what refuses that ConfigMap at the edge has to allow it; it is tried again"
             }
             Topic::Status if *side == Side::Hub && is_of_a_crd(name) => {
                 "the hub's CRD of this type does not allow that status: apply the edge's version of the CRD at the hub; it is \

@@ -29,7 +29,7 @@ use super::ownership::{Copy, CopyState, Marked};
 use super::take_over::{Whose, contents_of, take_over, take_shared};
 use super::top_fields::object_of;
 use super::whole_lists::set_lists;
-use super::{dropped_versions, emptied, ownerless, references, stored_versions};
+use super::{dropped_versions, emptied, mistyped, ownerless, references, stored_versions};
 
 /// Applies through `once`, as [`emptied::apply`] does: to a copy as it was at a version.
 pub(super) async fn apply(
@@ -42,7 +42,8 @@ pub(super) async fn apply(
     let may_conflict = |error: &Error| error.is_invalid() && !stored_versions::are_missing(error);
     let at = &job.copy_at;
     let served = async |version: Option<&str>| dropped_versions::apply(copies, at, version, &once).await;
-    let apply_at = async |version: Option<&str>| emptied::apply(copies, at, desired, version, &served).await;
+    let typed = async |version: Option<&str>| mistyped::apply(copies, at, desired, version, &served).await;
+    let apply_at = async |version: Option<&str>| emptied::apply(copies, at, desired, version, &typed).await;
     let prepared = match version {
         Some(version) => prepare(copies, job, desired, (copy, version)).await?,
         None => None,
@@ -130,12 +131,17 @@ async fn take_alone(
     let Some((mut copy, _)) = found.filter(|(_, meta)| meta.resource_version == version) else {
         return Ok(None);
     };
-    let resource = &job.copy_at.resource;
+    let (at, ours) = (&job.copy_at, mistyped::ours_of(&copy)?);
+    let resource = &at.resource;
     let mut now = None;
     if is_made && let Some(patch) = take_over(&copy, resource, Whose::Made(&desired.lists_of_duplicates()))? {
-        let Some((taken, version)) = patch_managers(copies, &job.copy_at, patch).await? else {
+        let Some((taken, version)) = patch_managers(copies, at, patch).await? else {
             return Ok(None);
         };
+        if mistyped::are_forgotten(&taken)? {
+            let brought = mistyped::bring(copies, at, desired, (&version, Some(&ours))).await?;
+            return Ok(brought.or(Some(version)));
+        }
         (copy, now) = (taken, Some(version));
     }
     if !is_shared {
@@ -143,8 +149,14 @@ async fn take_alone(
     }
     let (reverted, wanted) = (job.policy.reverts(job.selection), desired.contents());
     if let Some(patch) = take_shared(&copy, resource, reverted, wanted.as_ref())? {
-        let taken = patch_managers(copies, &job.copy_at, patch).await?;
-        now = taken.map(|(_, version)| version).or(now);
+        let Some((taken, version)) = patch_managers(copies, at, patch).await? else {
+            return Ok(now);
+        };
+        if mistyped::are_forgotten(&taken)? {
+            let brought = mistyped::bring(copies, at, desired, (&version, Some(&ours))).await?;
+            return Ok(brought.or(Some(version)));
+        }
+        now = Some(version);
     }
     Ok(now)
 }

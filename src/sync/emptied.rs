@@ -221,19 +221,20 @@ impl Clearing<'_> {
 }
 
 /// A field of an object or an item of a list that a field set names.
-struct Part<'a> {
+pub(super) struct Part<'a> {
     /// As the field set names it.
-    key: &'a str,
+    pub(super) key: &'a str,
     /// As a JSON pointer does.
     step: String,
-    value: &'a Value,
+    /// What is there.
+    pub(super) value: &'a Value,
     /// Its node in the field set.
-    below: usize,
+    pub(super) below: usize,
 }
 
 /// The parts of a value that a node of a field set names, those of a list from its end, so that removing one does not
 /// move those that follow.
-fn parts<'a>(value: &'a Value, set: &'a FieldSet, node: usize) -> Vec<Part<'a>> {
+pub(super) fn parts<'a>(value: &'a Value, set: &'a FieldSet, node: usize) -> Vec<Part<'a>> {
     let named = set.fields(node).filter_map(|(key, below)| {
         let text: String = from_text(key).ok()?;
         let (kind, name) = text.split_once(':')?;

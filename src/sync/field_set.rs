@@ -226,6 +226,12 @@ impl FieldSet {
         found
     }
 
+    /// True if it names an item of a list.
+    pub(super) fn has_items(&self) -> bool {
+        let mut keys = self.0.iter().flat_map(BTreeMap::keys);
+        keys.any(|key| key.starts_with("\"k:") || key.starts_with("\"v:"))
+    }
+
     /// True for an item of a list that is in this set as a whole.
     fn lists_item(&self, node: usize, key: &str) -> bool {
         key.starts_with("\"k:") && self.below(node, "\".\"").is_some()

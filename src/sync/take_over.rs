@@ -18,6 +18,7 @@ use super::kinds::gives;
 use super::managed_fields::{
     Entries, NO_CONTENTS, Owner, PATCHED, RevertFrom, field_set, leave_out_restarts, may_be_shared,
 };
+use super::unowned;
 use crate::api::FIELD_MANAGER;
 
 /// At how many versions of a type entries are taken over in one go.
@@ -79,8 +80,8 @@ fn take_from(entries: &Entries<'_>, resource: &ResourceType, whose: Whose) -> Re
     Ok(None)
 }
 
-/// The same for what an apply has left, as its answer shows it: fields of those that are reverted, and what we have made
-/// otherwise, if that could not be taken before the apply.
+/// The same for what an apply has left, as its answer shows it: fields of those that are reverted, what we have made
+/// otherwise, if that could not be taken before the apply, and items that nobody owns.
 pub(super) fn take_left(
     object: &[u8],
     resource: &ResourceType,
@@ -92,7 +93,11 @@ pub(super) fn take_left(
     if reverted.is_some() {
         return Ok(reverted);
     }
-    take_from(&entries, resource, Whose::Made(lists))
+    let made = take_from(&entries, resource, Whose::Made(lists))?;
+    if made.is_some() {
+        return Ok(made);
+    }
+    unowned::take(object, &entries, resource)
 }
 
 /// What is left of the entries of others, and what is taken from those for which `includes`.

@@ -199,7 +199,7 @@ pub(crate) async fn a_copy_whose_object_went_unseen_is_said_and_its_end_frees_wh
         "CopyLeft",
         "web",
         &space,
-        "its object is not in its workspace",
+        "its workspace has no object of this name",
         "delete the copy",
     ];
     agent.says(&words).await;

@@ -283,6 +283,16 @@ impl Error {
             .is_some_and(|status| status.code == 500 && !status.is_misfit())
     }
 
+    /// An answer has more than so many bytes.
+    pub(crate) fn too_long(most: usize) -> Self {
+        Self::BadAnswer(format!("{TOO_LONG} {most} bytes"))
+    }
+
+    /// True if an answer was longer than what is read of one: a part of what was asked for may be shorter.
+    pub fn is_too_long(&self) -> bool {
+        matches!(self, Self::BadAnswer(words) if words.starts_with(TOO_LONG))
+    }
+
     /// True if the server has read the request and refused it: nothing has changed, and that need not be checked.
     pub fn is_refusal(&self) -> bool {
         self.is_rejection() || self.status().is_some_and(|status| status.code == 403)
@@ -294,6 +304,9 @@ impl Error {
             .is_some_and(|status| matches!(status.code, 400 | 413 | 422) || status.is_denial() || status.is_misfit())
     }
 }
+
+/// How the words about an answer that is too long begin.
+const TOO_LONG: &str = "more than";
 
 impl ApiStatus {
     /// True if a webhook has denied the request. It may do so with any code.

@@ -3,6 +3,7 @@
 //! Promises: a write to a list of others, and every delete, has a precondition, so that what somebody did meanwhile is
 //! seen and not undone; a copy of another object is never taken; an object is let go when its copy is gone, not before.
 
+use kube_lite::ResourceType;
 use serde_json::{Map, Value, json};
 
 use crate::apply::WRITER;
@@ -255,6 +256,13 @@ pub fn is_no_origin(source: &Value) -> Option<&'static str> {
         return Some("it is the copy of a published object");
     }
     text(source, "annotations", kcp::CLUSTER).map(|_| "it has come from a workspace itself")
+}
+
+/// True for a Secret by which the server of its cluster lets somebody in: it makes one that names a `ServiceAccount` a token of
+/// that, and takes what a bootstrap token says for credentials.
+pub fn lets_in(resource: &ResourceType, object: &Value) -> bool {
+    const TYPES: [&str; 2] = ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"];
+    resource.is("", "secrets") && object["type"].as_str().is_some_and(|it| TYPES.contains(&it))
 }
 
 /// Of which object of its workspace something on the service cluster says that it is from: namespace and name.

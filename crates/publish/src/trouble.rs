@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use driver::advice::is_terminating;
 use kube_lite::Error;
 
 use crate::kcp;
@@ -75,7 +76,7 @@ impl Stop {
             object: object.into(),
             words: error.to_string(),
             advice: advice(side, &error),
-            cause: if error.is_type_not_served() || error.is_forbidden() && !error.is_denial() {
+            cause: if error.is_type_not_served() || error.is_forbidden() && !error.is_denial() && !is_going(&error) {
                 Cause::Denied
             } else {
                 Cause::Refused
@@ -186,12 +187,18 @@ fn credentials(side: Side) -> &'static str {
 }
 
 /// What to do about a refusal.
+/// True if a namespace, or whatever an object is to be in, is being deleted.
+fn is_going(error: &Error) -> bool {
+    error.status().is_some_and(is_terminating)
+}
+
 fn advice(side: Side, error: &Error) -> &'static str {
     if error.is_unauthorized() {
         return credentials(side);
     }
     let code = error.status().map_or(0, |status| status.code);
     match (code, side) {
+        (403, _) if is_going(error) => "it continues by itself when what is being deleted has gone",
         (403, _) if error.is_denial() => "the named webhook refuses it: change the object, or the webhook's rules",
         (403, Side::Service) => "allow the agent's user this on the service cluster; docs/publish.md has the rules",
         (403, Side::Export | Side::Slices) => {

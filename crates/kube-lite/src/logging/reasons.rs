@@ -378,6 +378,8 @@ reasons! {
     ShardLeft,
     /// An object of a consumer is not in sync. To do: see `advice`.
     ObjectFailed,
+    /// Objects are synced no longer, and wait for the agent when they are deleted. To do: see `advice`.
+    ObjectsLeft,
     /// The copy of an object that is gone is left on the service cluster. To do: see `advice`.
     CopyLeft,
 }

@@ -203,7 +203,7 @@ impl Cluster {
             };
             all.extend_from_slice(&next);
         }
-        Err(Error::BadAnswer(format!("more than {most} bytes")))
+        Err(Error::too_long(most))
     }
 
     /// Waits while the side answers: for [`PROBES`] times [`PROBE_AFTER`], and as long as the link is busy, up to `most`.

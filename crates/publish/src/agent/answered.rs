@@ -43,7 +43,7 @@ impl Agent {
                     // What no server has said is about the PublishedResource as it is now.
                     if stop.is_of_rules() {
                         let outcome = self.published.breaks(name, &resource, None, &trouble.words);
-                        self.follow_routes(&outcome);
+                        self.follow_routes(name, &outcome);
                     }
                     self.published.is_tried(name, &resource);
                     self.rivals_are();
@@ -70,7 +70,7 @@ impl Agent {
                 }
                 // An older one may have been edited to what a younger one has: that ends first.
                 self.rivals_are();
-                self.follow_routes(&outcome);
+                self.follow_routes(name, &outcome);
                 // It may need other claims, though it has the same schema.
                 self.export_is_due();
             }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use driver::queue::{Class, Done};
 use driver::source::{Reading, SourceEvent, Style};
 use kube_lite::meta::Meta;
-use kube_lite::{ObjectName, ResourceType, Workspaces};
+use kube_lite::{Error, ObjectName, ResourceType, Workspaces};
 
 use super::Agent;
 use super::border::{Feed, Request};
@@ -28,7 +28,10 @@ impl Agent {
             let (name, place) = (self.named(feed), self.place_of(driver::Feed::side(feed)));
             match &event {
                 SourceEvent::Down(error) if feed == Feed::Slice && self.endpoints.is_no_slice(error) => {}
-                SourceEvent::Down(error) => self.report.is_unreadable(feed, &name, error, &place, self.now),
+                SourceEvent::Down(error) => {
+                    self.report.is_unreadable(feed, &name, error, &place, self.now);
+                    self.may_lack_schema(feed, error);
+                }
                 _ => self.report.is_readable(feed, &name, &place, self.now),
             }
         }
@@ -42,6 +45,20 @@ impl Agent {
             Feed::Copies(route) => self.of_copies(route, event),
             Feed::Related(route, rule) => self.of_related(route, rule, None, event),
             Feed::RelatedAt(route, rule, shard) => self.of_related(route, rule, Some(Side::Shard(shard)), event),
+        }
+    }
+
+    /// Workspaces do not serve a type: somebody may have deleted its schema, which is made again then.
+    fn may_lack_schema(&mut self, feed: Feed, error: &Error) {
+        let Feed::Primaries(route, _) = feed else { return };
+        let is_bound = self.shards.bound().is_some_and(|bound| bound > 0);
+        let route = self
+            .published
+            .route(route)
+            .filter(|_| is_bound && error.status().is_some());
+        if let Some(route) = route {
+            let key = Key::Published(route.resource.name.as_str().into());
+            self.queue.add(key, Class::First, None);
         }
     }
 
@@ -75,6 +92,7 @@ impl Agent {
             match may {
                 May::NotBeside(by) if !was_refused => {
                     if let Some(route) = self.published.is_refused(&name) {
+                        report::are_left(&name, self.objects.with_copies(route));
                         self.end_route(route);
                     }
                     let (subject, uid) = (Subject::Published(Rc::clone(&name)), self.published.uid(&name));
@@ -96,16 +114,17 @@ impl Agent {
             Change::Nothing => {}
             Change::Publish(name) => self.queue.add(Key::Published(name), Class::First, None),
             Change::Left(name, route) => {
-                self.report.is_over(&Subject::Published(name), self.now);
                 if let Some(route) = route {
+                    report::are_left(&name, self.objects.with_copies(route));
                     self.end_route(route);
                 }
+                self.report.is_over(&Subject::Published(name), self.now);
             }
         }
     }
 
     fn is_misfit(&mut self, misfit: &Misfit) {
-        self.follow_routes(&misfit.outcome);
+        self.follow_routes(&misfit.name, &misfit.outcome);
         let record = self.report.is_misfit(misfit, self.now);
         self.record_here(record);
     }

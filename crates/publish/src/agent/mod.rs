@@ -258,8 +258,11 @@ impl Agent {
     }
 
     /// A PublishedResource has other rules.
-    fn follow_routes(&mut self, outcome: &Outcome) {
+    fn follow_routes(&mut self, name: &str, outcome: &Outcome) {
         if let Some(ends) = outcome.ends {
+            if outcome.leaves {
+                report::are_left(name, self.objects.with_copies(ends));
+            }
             self.end_route(ends);
         }
         if let Some(begins) = outcome.begins {

@@ -35,6 +35,13 @@ impl Objects {
         shown.filter(|shown| shown.end != End::Lost).count()
     }
 
+    /// How many of a route have copies.
+    pub(super) fn with_copies(&self, route: u32) -> usize {
+        let of_route = self.all.iter().filter(|((other, _), _)| *other == route);
+        let copied = of_route.filter(|(_, known)| known.primary.is_some() && known.copy.is_some());
+        copied.count()
+    }
+
     /// How many of them are not in sync.
     pub(super) fn pending(&self) -> usize {
         let all = self.all.values();

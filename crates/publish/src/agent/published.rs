@@ -31,6 +31,8 @@ pub(super) struct Outcome {
     pub(super) ends: Option<u32>,
     /// The route that begins.
     pub(super) begins: Option<u32>,
+    /// No route goes on with the objects of the one that ends.
+    pub(super) leaves: bool,
     /// What is wrong with its rules.
     pub(super) wrong: Option<String>,
 }
@@ -299,7 +301,7 @@ impl Published {
         }
         // They were read just now.
         let route = Route::new(Rc::clone(&known.resource), served).ok().filter(|_| may_sync);
-        (outcome.ends, outcome.begins) = self.replace_route(name, route);
+        self.replace_route(name, route, &mut outcome);
         Some(outcome)
     }
 
@@ -334,7 +336,7 @@ impl Published {
         let is_shown = known.resource.schema_name.is_some() && known.resource.is_synced && !known.is_refused;
         let served = known.served.clone().or(served).filter(|_| is_shown);
         let route = served.and_then(|served| Route::broken(Rc::clone(&known.resource), served, words).ok());
-        (outcome.ends, outcome.begins) = self.replace_route(name, route);
+        self.replace_route(name, route, &mut outcome);
         outcome
     }
 
@@ -349,21 +351,19 @@ impl Published {
         }
     }
 
-    /// Gives the numbers of the route that ends, and of this one, which begins.
-    fn replace_route(&mut self, name: &str, route: Option<Route>) -> (Option<u32>, Option<u32>) {
-        let Some(known) = self.all.get_mut(name) else {
-            return (None, None);
-        };
-        let ends = known.route.take();
-        if let Some(ends) = ends {
-            self.routes.remove(&ends);
-        }
+    /// The route of one ends, and this one begins.
+    fn replace_route(&mut self, name: &str, route: Option<Route>, outcome: &mut Outcome) {
+        let Some(known) = self.all.get_mut(name) else { return };
+        outcome.ends = known.route.take();
+        let before = outcome.ends.and_then(|ends| self.routes.remove(&ends));
+        let goes_on = |before: &Rc<Route>| route.as_ref().is_some_and(|route| route.remote() == before.remote());
+        outcome.leaves = before.as_ref().is_some_and(|before| !goes_on(before));
         if let Some(route) = route {
             known.route = Some(self.next_route);
             self.routes.insert(self.next_route, Rc::new(route));
             self.next_route += 1;
         }
-        (ends, known.route)
+        outcome.begins = known.route;
     }
 
     pub(super) fn route(&self, number: u32) -> Option<&Rc<Route>> {

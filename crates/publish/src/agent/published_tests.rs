@@ -35,6 +35,7 @@ fn an_edit_ends_one_route_and_begins_another() {
             is_news,
             ends,
             begins,
+            leaves: ends.is_some() && begins.is_none(),
             wrong: None,
         })
     };

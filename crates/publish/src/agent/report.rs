@@ -402,6 +402,21 @@ pub(super) fn is_unbound(workspace: &str) {
     );
 }
 
+/// So many objects with copies are synced no longer by this PublishedResource.
+pub(super) fn are_left(published: &str, objects: usize) {
+    if objects == 0 {
+        return;
+    }
+    log_line!(
+        Warn,
+        ObjectsLeft,
+        "objects are synced no longer: they and their copies stay as they are, and whoever deletes one waits for the agent",
+        published = published,
+        objects = objects,
+        advice = "let the PublishedResource be as it was until they are deleted; or take the finalizer of the agent off them"
+    );
+}
+
 pub(super) fn shard_begins(url: &str) {
     log_line!(Info, ShardServed, "the objects of a shard are synced", server = url);
 }

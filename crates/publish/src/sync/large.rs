@@ -1,13 +1,18 @@
 //! Large objects have their passes one after another, and those that are too large for the memory of the agent have none.
 //!
 //! What an object takes once it is read has little to do with the bytes of its text: a map of one field has 8 of these and
-//! takes 700, and a pass has some copies of all. Who writes objects in a workspace chooses that: so only one large object
-//! at a time counts for how much memory the agent needs, and no other one waits for that.
+//! takes 700, and a pass has some copies of all. Who writes objects in a workspace chooses that: so only few large objects
+//! at a time count for how much memory the agent needs, one of each workspace, and no small one waits for that. A pass that
+//! has the turn for too long ends: others wait for it.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::{Mutex, Notify, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
+use tokio::time::sleep;
 
 use crate::trouble::Stop;
 
@@ -15,8 +20,12 @@ use crate::trouble::Stop;
 const LARGE: usize = 256 << 10;
 /// The largest one, where nothing limits the memory of the agent.
 const MOST: usize = 64 << 20;
+/// How many have their passes at once.
+const AT_ONCE: usize = 2;
 /// Which part of the memory one object may take: a pass has up to six copies of it, and all else needs half.
-const PART: usize = 12;
+const PART: usize = 12 * AT_ONCE;
+/// How long a pass may have the turn.
+const LONGEST: Duration = Duration::from_secs(60);
 /// What to do about one that would take more.
 const ADVICE: &str = "make it smaller, or give the agent more memory";
 /// A node of a map, which has room for 11 fields.
@@ -24,21 +33,48 @@ const NODE: usize = 640;
 /// An item or a field, with a share of what grows ahead.
 const ITEM: usize = 64;
 
+/// What to do about one whose pass takes too long.
+const FEWER: &str = "make it smaller, or let fewer objects belong to it; it is tried again";
+
 /// What all passes have in common.
 pub(super) struct Limits {
-    turn: Arc<Mutex<()>>,
+    turns: Arc<Semaphore>,
+    /// The turn of each workspace that has one or waits for it.
+    workspaces: RefCell<BTreeMap<Box<str>, Weak<Mutex<()>>>>,
     /// What the largest object may take.
     most: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            turn: Arc::default(),
-            most: limit_of_memory().map_or(MOST, |limit| (limit / PART).min(MOST)),
-        }
+        Self::of(limit_of_memory().map_or(MOST, |limit| (limit / PART).min(MOST)))
     }
 }
+
+impl Limits {
+    fn of(most: usize) -> Self {
+        Self {
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
+            workspaces: RefCell::default(),
+            most,
+        }
+    }
+
+    /// The turn of a workspace.
+    fn of_workspace(&self, name: &str) -> Arc<Mutex<()>> {
+        let mut all = self.workspaces.borrow_mut();
+        if let Some(known) = all.get(name).and_then(Weak::upgrade) {
+            return known;
+        }
+        all.retain(|_, turn| turn.strong_count() > 0);
+        let turn = Arc::default();
+        all.insert(name.into(), Arc::downgrade(&turn));
+        turn
+    }
+}
+
+/// The turn of a workspace, and one of all.
+type Turn = (OwnedMutexGuard<()>, Option<OwnedSemaphorePermit>);
 
 /// The limit of the container, or of the systemd unit.
 fn limit_of_memory() -> Option<usize> {
@@ -69,16 +105,29 @@ fn limits_of(cgroups: &str) -> Vec<String> {
 /// The turn of large objects, which a pass takes when it meets one, and has until it ends.
 pub(super) struct Large<'a> {
     limits: &'a Limits,
+    workspace: &'a str,
     /// Two requests of a pass may be under way at once.
-    taken: Mutex<Option<OwnedMutexGuard<()>>>,
+    taken: Mutex<Option<Turn>>,
+    begins: Notify,
 }
 
 impl<'a> Large<'a> {
-    pub(super) fn new(limits: &'a Limits) -> Self {
+    /// For a pass over an object of a workspace.
+    pub(super) fn new(limits: &'a Limits, workspace: &'a str) -> Self {
         Self {
             limits,
+            workspace,
             taken: Mutex::default(),
+            begins: Notify::new(),
         }
+    }
+
+    /// Why the pass ends, once it has had the turn for too long.
+    pub(super) async fn has_had_its_time(&self) -> Stop {
+        self.begins.notified().await;
+        sleep(LONGEST).await;
+        let words = format!("it is large, and takes longer than {} s", LONGEST.as_secs());
+        Stop::because("syncing the object", words, FEWER)
     }
 
     /// An object with this text is to be read: waits for the turn of large ones if it is one. Stops what is being done if
@@ -96,7 +145,10 @@ impl<'a> Large<'a> {
         if weight >= LARGE {
             let mut taken = self.taken.lock().await;
             if taken.is_none() {
-                *taken = Some(Arc::clone(&self.limits.turn).lock_owned().await);
+                let of_workspace = self.limits.of_workspace(self.workspace).lock_owned().await;
+                let turn = Arc::clone(&self.limits.turns).acquire_owned().await;
+                *taken = Some((of_workspace, turn.ok()));
+                self.begins.notify_one();
             }
         }
         Ok(())
@@ -132,30 +184,35 @@ mod tests {
     use super::*;
 
     fn limits() -> Limits {
-        Limits {
-            turn: Arc::default(),
-            most: 4 << 20,
-        }
+        Limits::of(4 << 20)
     }
 
     fn list(item: &Value, count: usize) -> Vec<u8> {
         json!({"x": vec![item; count]}).to_string().into_bytes()
     }
 
+    /// True if this pass would have to wait for its turn with a large object.
+    async fn waits(of: &Large<'_>, object: &[u8]) -> bool {
+        tokio::select! {
+            biased;
+            read = of.reads("reading", object) => read.is_err(),
+            () = tokio::task::yield_now() => true
+        }
+    }
+
     #[tokio::test]
-    async fn one_large_object_waits_for_another_and_no_small_one_does() {
+    async fn one_large_object_of_a_workspace_waits_for_another_and_no_small_one_does() {
         let limits = limits();
         let large = list(&json!({"a": 0}), 1000);
-        let [one, other, small] = [(); 3].map(|()| Large::new(&limits));
+        let [one, other, small] = [(); 3].map(|()| Large::new(&limits, "c1"));
+        let [of_two, of_three] = ["c2", "c3"].map(|workspace| Large::new(&limits, workspace));
         one.reads("reading", &large).await.unwrap();
         one.reads("reading", &large).await.unwrap();
         small.reads("reading", &list(&json!({"a": 0}), 100)).await.unwrap();
         assert!(small.taken.lock().await.is_none());
-        tokio::select! {
-            biased;
-            _ = other.reads("reading", &large) => panic!("it has the turn of another one"),
-            () = tokio::task::yield_now() => {}
-        }
+        assert!(waits(&other, &large).await, "it has the turn of another one");
+        assert!(!waits(&of_two, &large).await, "a workspace takes only its own turn");
+        assert!(waits(&of_three, &large).await, "two are at work");
         drop(one);
         // Two requests of one pass have its turn together.
         let (first, second) = tokio::join!(other.reads("reading", &large), other.reads("reading", &large));
@@ -165,7 +222,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_too_large_for_the_memory_of_the_agent_is_refused_with_both_figures() {
         let limits = limits();
-        let refused = Large::new(&limits)
+        let refused = Large::new(&limits, "c1")
             .reads("reading", &list(&json!({"a": 0}), 9000))
             .await;
         let Err(Stop::Fails(trouble)) = refused else {
@@ -174,7 +231,10 @@ mod tests {
         let words = &trouble.words;
         assert!(words.contains("take 7 MiB") && words.contains("has 4 MiB"), "{words}");
         for fine in [json!("x".repeat(3 << 20)), json!("{:,".repeat(500_000))] {
-            Large::new(&limits).reads("reading", &list(&fine, 1)).await.unwrap();
+            Large::new(&limits, "c1")
+                .reads("reading", &list(&fine, 1))
+                .await
+                .unwrap();
         }
     }
 

@@ -24,6 +24,11 @@ use crate::turn::Use;
 pub(super) const CORRECT: &str =
     "correct spec.related of the PublishedResource, or the object; it is tried at once when either changes";
 
+/// How many objects may belong to a primary by one rule: each is asked for in each turn, and the consumer says which.
+const MOST_RELATED: usize = 1000;
+/// How many objects a page has where all of them are too long for one answer.
+const PAGE: usize = 4;
+
 /// A related object, at its origin and at the other end.
 pub(super) type Pair = (ObjectName, ObjectName);
 
@@ -176,6 +181,9 @@ impl Pass<'_> {
             for (name, called) in self.names(related, &related.object, both, origin, of_namespace).await? {
                 pairs.push((origin.name(&from, &name), there.name(&to, &called)));
             }
+            if pairs.len() > MOST_RELATED {
+                return Err(wrong(format!("more than {MOST_RELATED} objects belong to it")));
+            }
         }
         pairs.sort();
         let mut taken = BTreeMap::new();
@@ -213,12 +221,12 @@ impl Pass<'_> {
                 let Some(selector) = both.selector(locator).map_err(wrong)? else {
                     return Ok(Vec::new());
                 };
-                let found = self.list_related(origin, resource, namespace, &selector).await?;
-                let names = found.iter().map(|found| {
+                let names = |found: &Value| {
                     let names = rewritten(both, locator, found, resource.is("", "namespaces"));
                     names.map_err(|words| covered(resource, &words, found))
-                });
-                names.collect::<Result<Vec<_>, _>>()
+                };
+                let found = self.list_related(origin, (resource, namespace), &selector, names);
+                found.await?.into_iter().collect::<Result<Vec<_>, _>>()
             }
         };
         let names = names.map_err(wrong)?;
@@ -226,35 +234,45 @@ impl Pass<'_> {
         Ok(names)
     }
 
-    /// The objects with these labels at one end.
-    pub(super) async fn list_related(
+    /// What `each` gives of the objects with these labels at one end, of some more than may belong to a primary.
+    pub(super) async fn list_related<T>(
         &self,
         at: &RelatedEnd<'_>,
-        resource: &ResourceType,
-        namespace: &str,
+        (resource, namespace): (&ResourceType, &str),
         selector: &Selector,
-    ) -> Result<Vec<Value>, Stop> {
+        each: impl Fn(&Value) -> T,
+    ) -> Result<Vec<T>, Stop> {
         const DOING: &str = "listing related objects";
         let mut path = kube_lite::group_version_path(&resource.group, &resource.version);
         if resource.namespaced && !namespace.is_empty() {
             let _ = write!(path, "/namespaces/{}", encoded(namespace));
         }
-        let _ = write!(
-            path,
-            "/{}?labelSelector={}",
-            resource.resource,
-            encoded(&selector.to_string())
-        );
-        let answer = if at.workspace.is_empty() {
-            at.server.get_path(&path).await
-        } else {
-            at.server.get_path_in(at.workspace, &path).await
-        };
-        let stop = |error| Stop::of_content(at.side, DOING, &resource.resource, error);
-        let answer = answer.map_err(stop)?;
-        self.large.reads(DOING, &answer).await?;
-        let list = parsed::<Value>(&answer).map_err(stop)?;
-        Ok(list["items"].as_array().cloned().unwrap_or_default())
+        let selector = encoded(&selector.to_string());
+        let _ = write!(path, "/{}?labelSelector={selector}", resource.resource);
+        let (mut all, mut page) = (Vec::new(), String::new());
+        loop {
+            let path = format!("{path}{page}");
+            let answer = if at.workspace.is_empty() {
+                at.server.get_path(&path).await
+            } else {
+                at.server.get_path_in(at.workspace, &path).await
+            };
+            let stop = |error| Stop::of_content(at.side, DOING, &resource.resource, error);
+            let answer = match answer {
+                Err(error) if error.is_too_long() && page.is_empty() => {
+                    page = format!("&limit={PAGE}");
+                    continue;
+                }
+                answer => answer.map_err(stop)?,
+            };
+            self.large.reads(DOING, &answer).await?;
+            let list = parsed::<Value>(&answer).map_err(stop)?;
+            all.extend(list["items"].as_array().into_iter().flatten().map(&each));
+            match list["metadata"]["continue"].as_str().filter(|more| !more.is_empty()) {
+                Some(more) if all.len() <= MOST_RELATED => page = format!("&limit={PAGE}&continue={}", encoded(more)),
+                _ => return Ok(all),
+            }
+        }
     }
 }
 

@@ -140,7 +140,7 @@ struct Pass<'a> {
     /// Its UID, once it is read.
     uid: RefCell<String>,
     known: &'a Known,
-    large: Large<'a>,
+    large: Rc<Large<'a>>,
 }
 
 /// Brings an object and its copy in sync.
@@ -158,6 +158,7 @@ pub(crate) async fn pass(
         namespace: primary.name.namespace().to_owned(),
         name: primary.name.name.to_string(),
     };
+    let large = Rc::new(Large::new(known.limits(), primary.name.workspace()));
     let mut pass = Pass {
         job,
         route: &job.route,
@@ -180,9 +181,12 @@ pub(crate) async fn pass(
         version: Cell::default(),
         uid: RefCell::default(),
         known,
-        large: Large::new(known.limits()),
+        large: Rc::clone(&large),
     };
-    let result = pass.all().await;
+    let result = tokio::select! {
+        result = pass.all() => result,
+        stop = large.has_had_its_time() => Err(stop),
+    };
     // What was written to copies was, whatever has failed.
     let written = match &result {
         Err(Stop::Unreachable(Side::Service, _)) => Ok(()),
@@ -329,7 +333,12 @@ impl Pass<'_> {
     /// The object as it is wanted on the service cluster.
     fn mutated(&self, object: &Value, copy: &Value) -> Result<Value, Stop> {
         let mutated = self.route.rules.spec(object.clone(), copy, self.now);
-        mutated.map_err(|error| self.rule_fails(&error, object))
+        let mutated = mutated.map_err(|error| self.rule_fails(&error, object))?;
+        if lifecycle::lets_in(self.route.local(), &mutated) {
+            let words = "it has the type of a token, which would let somebody in";
+            return Err(Stop::because("syncing a Secret", words, related::TOKEN));
+        }
+        Ok(mutated)
     }
 
     fn rule_fails(&self, error: &RuleError, object: &Value) -> Stop {

@@ -28,17 +28,13 @@ impl Pass<'_> {
                     labels: [(self.label.clone(), "true".to_owned())].into(),
                     ..Selector::default()
                 };
-                let found = self
-                    .list_related(&ends[1], &ends[1].served.resource, "", &selector)
-                    .await?;
+                let of_all = (&ends[1].served.resource, "");
+                let pairs = |found: &Value| self.pair_of(&ends[0], found);
+                let found = self.list_related(&ends[1], of_all, &selector, pairs).await?;
                 Ok((ends, found))
             };
             match found.await {
-                Ok((ends, found)) => {
-                    let pairs = found.iter().filter_map(|found| self.pair_of(&ends[0], found));
-                    let pairs = pairs.collect();
-                    all.push((ends, pairs));
-                }
+                Ok((ends, found)) => all.push((ends, found.into_iter().flatten().collect())),
                 Err(Stop::Fails(_)) => {}
                 Err(stop) => return Err(stop),
             }

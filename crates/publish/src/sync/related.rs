@@ -29,6 +29,10 @@ use crate::turn::Use;
 const FOREIGN: &str = "delete it, or let spec.related or spec.naming of the PublishedResource give another name or namespace; or \
     hand it over, with the label syncagent.kcp.io/agent-name and the name of the agent";
 
+/// What to do about a token.
+pub(super) const TOKEN: &str = "give the Secret another type, as Opaque, or let a mutation do so: tokens are of the cluster that has \
+    made them";
+
 /// What to do about an object that no consumer may get.
 const NO_ORIGIN: &str = "let spec.related or spec.naming of the PublishedResource name another object, or take off its labels and \
     annotations of the agent";
@@ -175,6 +179,13 @@ impl Pass<'_> {
             Stop::because("applying spec.related mutations", words, CORRECT)
         };
         let mut mutated = rules.spec(source.clone(), &planned, self.now).map_err(wrong)?;
+        if lifecycle::lets_in(&there.served.resource, &mutated) {
+            let words = format!(
+                "{} {to:?} would let somebody in there: it has the type of a token",
+                there.served.resource.kind
+            );
+            return Err(Stop::because("bringing a related object", words, TOKEN));
+        }
         let object = match found {
             None => self.create_related(&mutated, ends, pair).await?,
             Some(found) => self.update_related(&mutated, &found, ends, pair).await?,
