@@ -50,11 +50,20 @@ impl Names {
         }
     }
 
-    pub(super) fn extend(&mut self, other: Self) {
+    /// Adds these. Returns the names that are only some of all now.
+    pub(super) fn extend(&mut self, other: Self) -> BTreeSet<String> {
         match (&mut *self, other) {
-            (Self::All, _) => {}
-            (Self::These(names), Self::These(more)) => names.extend(more),
-            (Self::These(_), Self::All) => *self = Self::All,
+            (Self::These(names), Self::These(more)) => {
+                names.extend(more);
+                BTreeSet::new()
+            }
+            (Self::These(names), Self::All) => {
+                let names = std::mem::take(names);
+                *self = Self::All;
+                names
+            }
+            (Self::All, Self::These(names)) => names,
+            (Self::All, Self::All) => BTreeSet::new(),
         }
     }
 

@@ -687,6 +687,40 @@ fn a_conversion_between_kinds_makes_a_pair_of_its_own() {
 }
 
 #[test]
+fn a_copy_of_another_kind_is_selected_by_its_name_and_not_by_all_of_its_kind() {
+    let both = with(&[("h", "v1", "meters", "Meter", true)]);
+    let conversions = serde_json::json!({"conversions": [
+        {"upstream": triple("g.io", "Other", "x"), "downstream": triple("h", "Meter", "y")}]});
+    let names_them = |name: &str, names: &[&str]| {
+        let spec = serde_json::json!({"namespacedObjects": [{"group": "h", "resource": "meters", "apiVersion": "v1",
+            "objectsByNamespace": [{"namespace": "shop", "names": names}]}]});
+        let object = serde_json::json!({"metadata": {"name": name}, "spec": spec}).to_string();
+        SyncerConfig::parse(object.as_bytes()).unwrap()
+    };
+    let object = serde_json::json!({"metadata": {"name": "e"}, "spec": conversions}).to_string();
+    let converts = EdgeSyncConfig::parse(object.as_bytes()).unwrap();
+    let of_another_kind = pair(Direction::Down, ("g.io", "others"), ("h", "meters"));
+    for (first, second, expected) in [
+        (&["y"][..], &["z"][..], true),
+        (&["*"], &["*"], false),
+        (&["y"], &["*"], true),
+        (&["*"], &["y", "z"], true),
+    ] {
+        let configs = [names_them("a", first), names_them("b", second)];
+        let plan = resolve(&Wanted::from_configs(&configs, [&converts], true), &both, &both);
+        let meters = plan.types.get(&of_another_kind);
+        let is_selected = meters.is_some_and(|meters| selected(meters, "shop", "y"));
+        assert_eq!(is_selected, expected, "{first:?} {second:?}");
+        let alone = &plan.types[&same(Direction::Down, "h", "meters")];
+        assert_eq!(
+            alone.naming.at_edge(&ObjectName::new("shop", "y")),
+            None,
+            "it is from elsewhere"
+        );
+    }
+}
+
+#[test]
 fn what_a_conversion_between_kinds_has_made_is_retained_as_that() {
     let both = with(&[GAUGES, ("h", "v1", "meters", "Meter", true)]);
     let mut wanted = deselected();

@@ -198,6 +198,42 @@ fn a_star_among_names_means_all() {
     assert_eq!(selector.selects(&ObjectName::new("else", "b")), Selection::None);
 }
 
+// Seed 1303805 of the simulation: one config named what another kind becomes, and another one all of the namespace.
+#[test]
+fn what_is_named_besides_all_is_still_named() {
+    type Fill = fn(&mut Layer, Names);
+    let everywhere: Fill = |layer, names| layer.share(Shared::new(None, Rc::new(names)), 1);
+    let within: Fill = |layer, names| {
+        let namespaces = Some(Rc::new(BTreeSet::from(["shop".to_owned()])));
+        layer.share(Shared::new(namespaces, Rc::new(names)), 1);
+    };
+    let extended: Fill = |layer, names| {
+        let mut other = Layer::default();
+        other.add("shop", names);
+        layer.extend(other);
+    };
+    let added: Fill = |layer, names| layer.add("shop", names);
+    for fill in [everywhere, within, extended, added] {
+        for order in [["a", "*"], ["*", "a"]] {
+            let mut selector = Selector::default();
+            for name in order {
+                fill(selector.own(), these(&[name]));
+            }
+            let mut all = Selector::default();
+            fill(all.own(), these(&["*"]));
+            assert_eq!(selector, all, "it selects no more");
+            let mut whole = Selector::default();
+            whole.extend(std::mem::take(selector.own()));
+            let selects = |part: &Selector, name: &str| part.selects(&ObjectName::new("shop", name));
+            let part = part_of(&whole, "a", "b", false);
+            assert_eq!(selects(&part, "b"), Selection::Full, "{order:?}");
+            assert_eq!(selects(&part, "a"), Selection::None, "{order:?}");
+            assert!(part_of(&whole, "c", "b", false).is_empty());
+            assert_eq!(part_of(&whole, "a", "b", true), part_of(&all, "a", "b", true));
+        }
+    }
+}
+
 /// Whether it is written out or shared makes no difference.
 #[test]
 fn what_is_shared_selects_the_same() {

@@ -22,6 +22,9 @@ pub(in crate::plan) struct Layer {
     pub(super) implied: Vec<Rc<BTreeSet<String>>>,
     /// What of it is selected by name and namespace, where that makes a difference.
     pub(super) named: Option<Box<Self>>,
+    /// What is named where everything is selected. It adds nothing, but a conversion to another kind may ask for the
+    /// name itself.
+    pub(super) besides: Option<Box<Self>>,
 }
 
 /// Each of these names in each of these namespaces. Every resource of an entry shares them: a config that names a
@@ -43,6 +46,8 @@ impl PartialEq for Layer {
             spared,
             implied,
             named,
+            // What conversions make of it is compared as theirs.
+            besides: _,
         } = self;
         let is_as_long = by_namespace.len() == other.by_namespace.len() && everywhere.size() == other.everywhere.size();
         if is_as_long {
@@ -140,9 +145,23 @@ impl Layer {
         if let (Some(named), Names::These(_)) = (&mut self.named, &names) {
             named.add(namespace, names.clone());
         }
-        match self.by_namespace.get_mut(namespace) {
-            Some(known) => known.extend(names),
-            None => _ = self.by_namespace.insert(namespace.to_owned(), names),
+        if let Some(known) = self.by_namespace.get_mut(namespace) {
+            let besides = known.extend(names);
+            if !besides.is_empty() {
+                let layer = self.besides.get_or_insert_default();
+                layer.add(namespace, Names::These(besides));
+            }
+        } else {
+            self.by_namespace.insert(namespace.to_owned(), names);
+        }
+    }
+
+    /// Adds names in every namespace but the spared one.
+    fn add_everywhere(&mut self, names: Names) {
+        let besides = self.everywhere.extend(names);
+        if !besides.is_empty() {
+            let layer = self.besides.get_or_insert_default();
+            layer.add_everywhere(Names::These(besides));
         }
     }
 
@@ -159,7 +178,7 @@ impl Layer {
         }
         match &more.namespaces {
             Some(namespaces) => namespaces.iter().for_each(|of| self.add(of, (*more.names).clone())),
-            None => self.everywhere.extend((*more.names).clone()),
+            None => self.add_everywhere((*more.names).clone()),
         }
     }
 
@@ -187,10 +206,13 @@ impl Layer {
         for (namespace, names) in other.by_namespace {
             self.add(&namespace, names);
         }
-        self.everywhere.extend(other.everywhere);
+        self.add_everywhere(other.everywhere);
         other.shared.into_iter().for_each(|shared| self.push(shared));
         self.spared = other.spared.or(self.spared.take());
         other.implied.into_iter().for_each(|names| self.imply(names));
+        if let Some(besides) = other.besides {
+            self.besides.get_or_insert_default().extend(*besides);
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {

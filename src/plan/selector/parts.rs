@@ -31,7 +31,9 @@ impl Selector {
         all: bool,
     ) -> BTreeMap<Kinds<'a>, Part<'a>> {
         let mut parts = BTreeMap::<Kinds<'a>, Part<'a>>::new();
-        for layer in self.layers() {
+        // With `all`, they are taken with all others.
+        let besides = self.layers().filter_map(|layer| layer.besides.as_deref());
+        for layer in self.layers().chain(besides.filter(|_| !all)) {
             for (namespace, names) in &layer.by_namespace {
                 steps::one();
                 steps::pause().await;
