@@ -207,7 +207,7 @@ scenarios! {
         an_object_ends_though_the_claim_for_what_it_names_is_not_accepted
         an_object_ends_though_the_path_of_its_workspace_is_not_shown_any_more
         the_copy_of_another_agent_stays_when_an_object_ends
-        a_copy_that_another_agent_takes_is_said_and_taken_back
+        a_copy_that_another_agent_takes_is_said_and_made_its_own_again
         an_object_that_does_not_wait_leaves_neither_state_nor_finalizer
         a_copy_whose_object_went_unseen_is_said_and_its_end_frees_what_that_named
     ;

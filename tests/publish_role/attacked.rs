@@ -123,7 +123,7 @@ async fn a_schema_that_somebody_deletes_is_made_again() {
     world.copied(&consumer, "later", &json!({"size": 2})).await;
 }
 
-// Whoever deleted one waited without a word to anybody.
+// Whoever deleted one waited silently.
 pub(crate) async fn objects_that_a_published_resource_leaves_are_said(which: Which) {
     let world = World::of(which).await;
     world.publish(&json!({})).await;

@@ -84,7 +84,7 @@ pub(crate) async fn the_copy_of_another_agent_stays_when_an_object_ends(which: W
 }
 
 // Two agents with the same PublishedResources took each other's copies, and nobody said so.
-pub(crate) async fn a_copy_that_another_agent_takes_is_said_and_taken_back(which: Which) {
+pub(crate) async fn a_copy_that_another_agent_takes_is_said_and_made_its_own_again(which: Which) {
     let world = World::of(which).await;
     world.publish(&json!({})).await;
     let mut agent = world.agent(&[]);
@@ -175,7 +175,7 @@ pub(crate) async fn an_object_that_does_not_wait_leaves_neither_state_nor_finali
     }
 }
 
-// The copy stayed without a word, and the consumer's Secret kept the finalizer for ever.
+// The copy stayed silently, and the consumer's Secret kept the finalizer for ever.
 pub(crate) async fn a_copy_whose_object_went_unseen_is_said_and_its_end_frees_what_that_named(which: Which) {
     let keys = json!({"identifier": "keys", "origin": "kcp", "kind": "Secret", "object": {"reference": {"path": "spec.secret"}}});
     let world = world(which, &json!([keys])).await;

@@ -259,7 +259,7 @@ fn copies_are_known_before_their_primaries_and_outlive_them() {
     assert_eq!(objects.whose(1, &copy(3).name), None);
 }
 
-// The copy stayed without a word, and what its object had named kept the agent's finalizer.
+// The copy stayed silently, and what its object had named kept the agent's finalizer.
 #[test]
 fn a_copy_of_which_no_object_was_seen_has_one_turn_once_all_lists_are_complete() {
     let at = |workspace: &str| (workspace == "c1").then_some((Side::Shard(0), 7));

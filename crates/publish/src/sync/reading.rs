@@ -18,7 +18,7 @@ use crate::turn::AtHand;
 const COPY: &str = "reading the copy";
 /// What to do about a copy that another agent takes.
 const TAKEN: &str =
-    "give each agent PublishedResources of its own by --published-resource-selector; it is taken back now";
+    "give each agent PublishedResources of its own by --published-resource-selector; it is this agent's again now";
 /// What to do about several copies.
 const SEVERAL: &str = "leave the one that is the copy, and take the label syncagent.kcp.io/remote-object-cluster off the others, or \
     delete them; nothing is written to any of them, or deleted, before";
