@@ -135,7 +135,7 @@ pub(crate) async fn objects_that_a_published_resource_leaves_are_said(which: Whi
     agent
         .says(&["ObjectsLeft", &world.name_of("shops"), "objects\":\"1\"", "finalizer"])
         .await;
-    world.republish(&json!({})).await;
+    world.republish(&json!({"synchronization": {"enabled": true}})).await;
     consumer.objects.delete(&world.v1(), "shops", "shop", "web").await;
     gone(&consumer.objects, &world.v1(), "shops", "shop", "web").await;
     // An edit that goes on with them says nothing.
