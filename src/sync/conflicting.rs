@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use kube_lite::fields::{from_text, no_object};
 use kube_lite::logging::log_line;
-use kube_lite::{Cluster, Content, Error};
+use kube_lite::{Cluster, Content, Error, pointer};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -131,32 +131,21 @@ async fn take_alone(
     let Some((mut copy, _)) = found.filter(|(_, meta)| meta.resource_version == version) else {
         return Ok(None);
     };
-    let (at, ours) = (&job.copy_at, mistyped::ours_of(&copy)?);
+    let (at, before) = (&job.copy_at, copy.clone());
+    let patch_managers = async |patch| mistyped::patch_managers(copies, at, desired, &before, patch).await;
     let resource = &at.resource;
     let mut now = None;
     if is_made && let Some(patch) = take_over(&copy, resource, Whose::Made(&desired.lists_of_duplicates()))? {
-        let Some((taken, version)) = patch_managers(copies, at, patch).await? else {
+        let Some((taken, version)) = patch_managers(patch).await? else {
             return Ok(None);
         };
-        if mistyped::are_forgotten(&taken)? {
-            let brought = mistyped::bring(copies, at, desired, (&version, Some(&ours))).await?;
-            return Ok(brought.or(Some(version)));
-        }
         (copy, now) = (taken, Some(version));
     }
-    if !is_shared {
-        return Ok(now);
-    }
-    let (reverted, wanted) = (job.policy.reverts(job.selection), desired.contents());
-    if let Some(patch) = take_shared(&copy, resource, reverted, wanted.as_ref())? {
-        let Some((taken, version)) = patch_managers(copies, at, patch).await? else {
-            return Ok(now);
-        };
-        if mistyped::are_forgotten(&taken)? {
-            let brought = mistyped::bring(copies, at, desired, (&version, Some(&ours))).await?;
-            return Ok(brought.or(Some(version)));
-        }
-        now = Some(version);
+    let reverted = job.policy.reverts(job.selection);
+    let wanted = desired.contents();
+    if is_shared && let Some(patch) = take_shared(&copy, resource, reverted, wanted.as_ref())? {
+        let taken = patch_managers(patch).await?;
+        now = taken.map(|(_, version)| version).or(now);
     }
     Ok(now)
 }
@@ -231,7 +220,7 @@ impl Desired {
         let fields = object_of(&self.fields);
         let fields: BTreeMap<String, &RawValue> = from_text(&fields).map_err(|error| no_object(&error))?;
         let step = |op: &str, path: &str, value: &str| {
-            let path = json!(format!("/{}", path.replace('~', "~0").replace('/', "~1")));
+            let path = json!(pointer(&[path]));
             format!(r#"{{"op":"{op}","path":{path}{value}}}"#)
         };
         let version = json!(version);

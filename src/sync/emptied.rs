@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use kube_lite::fields::from_text;
-use kube_lite::{Cluster, Content, Error};
+use kube_lite::{Cluster, Content, Error, pointer};
 use serde_json::{Map, Value, json};
 
 use super::field_set::FieldSet;
@@ -213,7 +213,7 @@ impl Clearing<'_> {
 
     fn below(&self, at: &At, part: &Part) -> At {
         At {
-            path: format!("{}/{}", at.path, part.step),
+            path: format!("{}{}", at.path, pointer(&[&part.step])),
             ours: part.below,
             others: at.others.and_then(|node| self.others.below(node, part.key)),
         }
@@ -224,7 +224,7 @@ impl Clearing<'_> {
 pub(super) struct Part<'a> {
     /// As the field set names it.
     pub(super) key: &'a str,
-    /// As a JSON pointer does.
+    /// Its name, or its place in a list.
     step: String,
     /// What is there.
     pub(super) value: &'a Value,
@@ -244,10 +244,9 @@ pub(super) fn parts<'a>(value: &'a Value, set: &'a FieldSet, node: usize) -> Vec
         Value::Object(fields) => {
             let part = |(key, below, kind, name): (&'a str, usize, String, String)| {
                 let value = fields.get(&name).filter(|_| kind == "f")?;
-                let step = name.replace('~', "~0").replace('/', "~1");
                 Some(Part {
                     key,
-                    step,
+                    step: name,
                     value,
                     below,
                 })

@@ -8,16 +8,15 @@
 //! If a field of somebody else is the cause, as a status that its controller has not written since, what is wanted is in the
 //! copy by that patch, and the refusal of the apply is reported all the same.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 use kube_lite::fields::from_text;
-use kube_lite::{Cluster, Content, Error, NOWHERE, may_be_a_crd};
+use kube_lite::{Cluster, Content, Error, NOWHERE, may_be_a_crd, pointer};
 use serde_json::{Map, Value, json};
 
 use super::copy_place::{read_since, send_patch};
+use super::dropped_versions;
 use super::field_set::FieldSet;
-use super::managed_fields::{Entries, field_set};
+use super::managed_fields::{Entries, Owner, field_set};
 use super::object::{Address, Desired};
 use super::top_fields::object_of;
 
@@ -43,7 +42,7 @@ pub(super) async fn apply(
     if !is_refused(&applied) {
         return applied;
     }
-    match bring(copies, at, desired, (version, None)).await {
+    match bring(copies, at, desired, version, None).await {
         Ok(Some(version)) => once(Some(&version)).await,
         Ok(None) => applied,
         Err(error) if error.is_internal() => applied,
@@ -51,20 +50,40 @@ pub(super) async fn apply(
     }
 }
 
-/// Brings what is wanted to a copy at a version, of which this was ours, if its managers do not say that any more. Returns the
-/// version that it then has; `None` if nothing is to be done, or may be.
-pub(super) async fn bring(
+/// Changes who owns what of a copy, which was this before, as [`dropped_versions::patch_managers`] does. A server that cannot read
+/// the copy forgets all managers with that: then what is wanted is brought at once, as long as it is known what was ours.
+pub(super) async fn patch_managers(
     copies: &Cluster,
     at: &Address,
     desired: &Desired,
-    (version, ours): (&str, Option<&FieldSet>),
+    before: &[u8],
+    patch: String,
+) -> Result<Option<(Bytes, String)>, Error> {
+    let Some((patched, version)) = dropped_versions::patch_managers(copies, at, patch).await? else {
+        return Ok(None);
+    };
+    if Entries::of(&patched)?.iter().next().is_some() {
+        return Ok(Some((patched, version)));
+    }
+    let brought = bring(copies, at, desired, &version, Some(before)).await?;
+    Ok(Some((patched, brought.unwrap_or(version))))
+}
+
+/// Brings what is wanted to a copy at a version; `before` says what was ours, if its managers do not any more. Returns the version
+/// that it then has; `None` if nothing is to be done, or may be.
+async fn bring(
+    copies: &Cluster,
+    at: &Address,
+    desired: &Desired,
+    version: &str,
+    before: Option<&[u8]>,
 ) -> Result<Option<String>, Error> {
     let found = read_since(copies, at, version, Content::Full).await?;
     let Some((copy, _)) = found.filter(|(_, meta)| meta.resource_version == version) else {
         return Ok(None);
     };
-    let ours = ours.map_or_else(|| ours_of(&copy).map(Cow::Owned), |ours| Ok(Cow::Borrowed(ours)))?;
-    let Some(patch) = patch_of((&copy, &ours), &desired.fields, version) else {
+    let ours = ours_of(before.unwrap_or(&copy))?;
+    let Some(patch) = patch_of(&copy, &ours, &desired.fields, version) else {
         return Ok(None);
     };
     let patched = send_patch(copies, at, patch).await?;
@@ -72,32 +91,25 @@ pub(super) async fn bring(
 }
 
 /// What we have written of a copy, in whatever way.
-pub(super) fn ours_of(copy: &[u8]) -> Result<FieldSet, Error> {
+fn ours_of(copy: &[u8]) -> Result<FieldSet, Error> {
     let entries = Entries::of(copy)?;
+    let is_ours = |owner: &Owner<'_>| owner.is_our_apply() || owner.is_made_by_us();
     let mut ours = FieldSet::default();
-    for (_, owner) in entries
-        .iter()
-        .filter(|(_, owner)| owner.is_our_apply() || owner.is_made_by_us())
-    {
+    for (_, owner) in entries.iter().filter(|(_, owner)| is_ours(owner)) {
         ours.add(&field_set(owner)?);
     }
     Ok(ours)
 }
 
-/// True if a server has forgotten all managers of a copy with a patch of them: it cannot read what is there.
-pub(super) fn are_forgotten(patched: &[u8]) -> Result<bool, Error> {
-    Ok(Entries::of(patched)?.iter().next().is_none())
-}
-
 /// The JSON patch that brings what is wanted to a copy at a version; `None` if it is there.
-fn patch_of((copy, ours): (&[u8], &FieldSet), fields: &str, version: &str) -> Option<String> {
+fn patch_of(copy: &[u8], ours: &FieldSet, fields: &str, version: &str) -> Option<String> {
     let wanted: Map<String, Value> = from_text(&object_of(fields)).ok()?;
     let mut found: Map<String, Value> = serde_json::from_slice(copy).ok()?;
     found.retain(|field, _| !NO_CONTENTS.contains(&field.as_str()));
     let mut steps = vec![json!({"op": "replace", "path": "/metadata/resourceVersion", "value": version})];
     let mut places = vec![(String::new(), Some(&wanted), &found, Some(0))];
     while let Some((path, wanted, found, node)) = places.pop() {
-        let step = |name: &str| format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"));
+        let step = |name: &str| path.clone() + &pointer(&[name]);
         let below = |name: &str| ours.below(node?, &json!(format!("f:{name}")).to_string());
         for (name, value) in wanted.into_iter().flatten() {
             match (value, found.get(name)) {
@@ -160,7 +172,7 @@ mod tests {
             let fields = format!(",\"spec\":{wanted}");
             let copy = copy(found.clone()).to_string();
             let ours = ours_of(copy.as_bytes()).unwrap();
-            let patch = patch_of((copy.as_bytes(), &ours), &fields, "7");
+            let patch = patch_of(copy.as_bytes(), &ours, &fields, "7");
             let patch: Value = serde_json::from_str(&patch.unwrap_or_else(|| "[0]".into())).unwrap();
             assert_eq!(patch.as_array().unwrap()[1..], steps.as_array().unwrap()[..], "{found}");
         }

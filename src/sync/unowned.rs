@@ -22,26 +22,29 @@ pub(super) fn take(object: &[u8], entries: &Entries<'_>, resource: &ResourceType
     let version = resource.api_version();
     let are_comparable = may_be_a_crd(&resource.group) && entries.iter().all(|(_, owner)| owner.api_version == version);
     let ours = entries.iter().find(|(_, owner)| owner.is_our_apply());
-    let Some((of_us, owner)) = ours.filter(|_| are_comparable) else {
+    let Some((_, owner)) = ours.filter(|_| are_comparable) else {
         return Ok(None);
     };
     let mut ours = field_set(owner)?;
+    if !ours.has_items() {
+        return Ok(None);
+    }
     let others = entries.iter().filter(|(_, owner)| !owner.is_our_apply());
     let others: Vec<FieldSet> = others.map(|(_, owner)| field_set(owner)).collect::<Result<_, _>>()?;
     // Nested too deep, it has nothing of this kind.
-    let Some(left) = (ours.has_items().then(|| serde_json::from_slice(object)))
-        .and_then(Result::ok)
-        .map(|found: Value| items_of_nobody(&found, &ours, &others))
-        .filter(|left| !left.is_empty())
-    else {
+    let Ok(found) = serde_json::from_slice::<Value>(object) else {
         return Ok(None);
     };
+    let left = items_of_nobody(&found, &ours, &others);
+    if left.is_empty() {
+        return Ok(None);
+    }
     for item in &left {
         ours.add(item);
     }
     let all = entries.iter().map(|(entry, owner)| {
         if owner.is_our_apply() {
-            with_fields(of_us, &[("fieldsV1", &ours.render())])
+            with_fields(entry, &[("fieldsV1", &ours.render())])
         } else {
             Ok(entry.get().to_owned())
         }

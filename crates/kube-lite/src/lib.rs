@@ -81,7 +81,7 @@ pub use rate::{Rate, RateLimit};
 pub use resource::{NOWHERE, encode, group_version_path, is_of_every_cluster, twin};
 pub use resource::{ObjectName, ResourceType, Within, is_path_segment, is_uid, is_word, may_be_a_crd, qualified};
 pub use stream::{Listing, WATCH_SILENCE, WatchEvent, Watching};
-pub use verbs::{Cluster, Content, ListRequest, NewStatus, OnlyWith, Operation, Precondition, Scope};
+pub use verbs::{Cluster, Content, ListRequest, NewStatus, OnlyWith, Operation, Precondition, Scope, pointer};
 pub use workspace::Workspaces;
 
 /// A response body: chunks as they arrive. Not polling it is the back-pressure.

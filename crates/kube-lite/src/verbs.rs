@@ -22,8 +22,8 @@ use tokio::sync::Semaphore;
 use self::exchange::{UPLOADS, request as request_for};
 use self::lists::{HALVED_AT_FIRST, named, parameter};
 pub use self::request::{Content, ListRequest, NewStatus, OnlyWith, Precondition, Scope};
-pub use self::writes::Operation;
-use self::writes::pointer;
+pub use self::writes::{Operation, pointer};
+
 use self::yaml::for_yaml;
 use super::between::{Between, Through};
 use super::contact::{Contact, Probe};

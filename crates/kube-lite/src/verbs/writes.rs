@@ -39,7 +39,7 @@ impl Operation<'_> {
 }
 
 /// A path as a JSON pointer (RFC 6901), in which `~` and `/` are escaped.
-pub(super) fn pointer(path: &[&str]) -> String {
+pub fn pointer(path: &[&str]) -> String {
     let escaped = path.iter().map(|field| field.replace('~', "~0").replace('/', "~1"));
     escaped.fold(String::new(), |path, field| path + "/" + &field)
 }

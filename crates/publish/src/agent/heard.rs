@@ -92,8 +92,7 @@ impl Agent {
             match may {
                 May::NotBeside(by) if !was_refused => {
                     if let Some(route) = self.published.is_refused(&name) {
-                        report::are_left(&name, self.objects.with_copies(route));
-                        self.end_route(route);
+                        self.leave_route(&name, route);
                     }
                     let (subject, uid) = (Subject::Published(Rc::clone(&name)), self.published.uid(&name));
                     let trouble = rivals::trouble(&by);
@@ -115,8 +114,7 @@ impl Agent {
             Change::Publish(name) => self.queue.add(Key::Published(name), Class::First, None),
             Change::Left(name, route) => {
                 if let Some(route) = route {
-                    report::are_left(&name, self.objects.with_copies(route));
-                    self.end_route(route);
+                    self.leave_route(&name, route);
                 }
                 self.report.is_over(&Subject::Published(name), self.now);
             }
@@ -196,6 +194,7 @@ impl Agent {
     }
 
     fn of_bindings(&mut self, shard: u32, event: SourceEvent) {
+        let is_complete = matches!(event, SourceEvent::Complete(_));
         let bound = match event {
             SourceEvent::Begin(_) => return self.shards.begins(shard),
             SourceEvent::Object(object) | SourceEvent::Unchanged(object) => self.shards.is_there(shard, object.bytes()),
@@ -203,15 +202,14 @@ impl Agent {
             SourceEvent::Complete(_) => {
                 let bound = self.shards.is_complete(shard);
                 self.report.are_bound(self.shards.bound(), self.now);
-                self.is_bound(shard, &bound);
-                for route in self.routes() {
-                    self.unseen_are_lost(route);
-                }
-                return;
+                bound
             }
             SourceEvent::Unreadable(_) | SourceEvent::Up | SourceEvent::Down(_) => return,
         };
         self.is_bound(shard, &bound);
+        for route in self.routes().into_iter().filter(|_| is_complete) {
+            self.unseen_are_lost(route);
+        }
     }
 
     fn routes(&self) -> Vec<u32> {

@@ -261,13 +261,20 @@ impl Agent {
     fn follow_routes(&mut self, name: &str, outcome: &Outcome) {
         if let Some(ends) = outcome.ends {
             if outcome.leaves {
-                report::are_left(name, self.objects.with_copies(ends));
+                self.leave_route(name, ends);
+            } else {
+                self.end_route(ends);
             }
-            self.end_route(ends);
         }
         if let Some(begins) = outcome.begins {
             self.begin_route(begins);
         }
+    }
+
+    /// A route ends, and no other one goes on with its objects.
+    fn leave_route(&mut self, name: &str, route: u32) {
+        report::are_left(name, self.objects.with_copies(route));
+        self.end_route(route);
     }
 
     /// A route is there no longer. What is under way by it comes to its end.

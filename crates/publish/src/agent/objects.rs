@@ -109,6 +109,9 @@ impl Objects {
     pub(super) fn lose_unseen(&mut self, route: u32, at: impl Fn(&str) -> Option<(Side, u32)>) -> Vec<Primary> {
         let complete = &self.complete;
         let is_complete = |side: Side| complete.contains(&(route, side));
+        if !is_complete(Side::Service) {
+            return Vec::new();
+        }
         let of_route = self.all.iter_mut().filter(|((other, _), _)| *other == route);
         let unseen = of_route.filter(|(_, known)| known.primary.is_none() && known.copy.is_some());
         let lost = unseen.filter_map(|((_, name), known)| {
@@ -125,11 +128,7 @@ impl Objects {
             (known.is_due, known.is_forced) = (true, true);
             Some(shown.primary(route, name))
         });
-        if is_complete(Side::Service) {
-            lost.collect()
-        } else {
-            Vec::new()
-        }
+        lost.collect()
     }
 
     /// True for one that was lost, and was not heard of since.

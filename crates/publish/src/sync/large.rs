@@ -1,4 +1,4 @@
-//! Large objects have their passes one after another, and those that are too large for the memory of the agent have none.
+//! Few large objects have their passes at once, and those that are too large for the memory of the agent have none.
 //!
 //! What an object takes once it is read has little to do with the bytes of its text: a map of one field has 8 of these and
 //! takes 700, and a pass has some copies of all. Who writes objects in a workspace chooses that: so only few large objects
