@@ -270,7 +270,10 @@ pub(crate) async fn a_status_that_kcp_does_not_keep_is_said_once(which: Which) {
     .await;
     let before = writes();
     let larger = json!({"spec": {"size": 2}});
-    consumer.objects.merge_patch(&world.v1(), "meters", "shop", "m", &larger).await;
+    consumer
+        .objects
+        .merge_patch(&world.v1(), "meters", "shop", "m", &larger)
+        .await;
     eventually("its status is written again", SOON, async || {
         (writes() > before).then_some(()).ok_or("it is not")
     })

@@ -186,12 +186,12 @@ fn credentials(side: Side) -> &'static str {
     }
 }
 
-/// What to do about a refusal.
 /// True if a namespace, or whatever an object is to be in, is being deleted.
 fn is_going(error: &Error) -> bool {
     error.status().is_some_and(is_terminating)
 }
 
+/// What to do about a refusal.
 fn advice(side: Side, error: &Error) -> &'static str {
     if error.is_unauthorized() {
         return credentials(side);

@@ -318,7 +318,7 @@ impl Source {
                         self.version = None;
                         self.silence = (self.silence * 2).min(LONGEST_SILENCE);
                     }
-                    return end.map(|_| ()).map_err(ReadEnd::from);
+                    return self.ended(end.err(), opened.elapsed());
                 }
             }
             self.short = 0;
@@ -326,6 +326,26 @@ impl Source {
                 self.silence = WATCH_SILENCE;
                 watching.allow_silence(WATCH_SILENCE);
             }
+        }
+    }
+
+    /// What the end of a watch that was open for `lived` means. A server ends watches as it likes, and some say so by an
+    /// error of their own: kcp does when the schema of a type changes. If it is one, the next watch fails soon too.
+    fn ended(&self, error: Option<Error>, lived: Duration) -> Result<(), ReadEnd> {
+        match error {
+            Some(error) if lived >= SHORT_WATCH && error.is_internal() => {
+                log_line!(
+                    Debug,
+                    WatchFailed,
+                    "a watch was ended by an error, going on",
+                    side = self.cluster.name(),
+                    resource = self.list.resource.qualified(),
+                    error = error
+                );
+                Ok(())
+            }
+            Some(error) => Err(error.into()),
+            None => Ok(()),
         }
     }
 

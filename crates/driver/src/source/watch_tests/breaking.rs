@@ -186,6 +186,24 @@ async fn a_watch_that_is_cut_resumes_after_its_last_event_without_a_list() {
     }
 }
 
+/// kcp does that when the schema of a type changes.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_worked_and_is_ended_by_an_error_of_the_server_is_no_failure() {
+    local(async {
+        let (feed, watch) = fed();
+        let again = ends(&[error(500)]);
+        let bench = Bench::paged(vec![page(5, "", &[]), watch, again, open(&[added("b", 20)])]);
+        let mut source = bench.source(Style::Whole);
+        source.expect(&["up", "begin", "complete"]).await;
+        source.quiet(6).await;
+        feed.send(chunk(&error(500))).unwrap();
+        // The next one fails soon, so that is one.
+        source.expect(&["down no (HTTP 500)", "up", "object b@20"]).await;
+        assert_eq!(bench.asked(), ["list", "watch 5", "watch 5", "watch 5"]);
+    })
+    .await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_that_ends_every_watch_at_once_is_not_flooded() {
     local(async {
