@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use driver::few::Few;
 use serde::Serialize;
 use serde_json::json;
 use tokio::time::Instant;
@@ -30,7 +31,7 @@ const READING: Duration = Duration::from_secs(30);
 pub(super) struct ConfigStatuses {
     known: BTreeMap<ConfigName, KnownStatus>,
     /// Whether the hub stores the status of a kind, as far as that was tried.
-    kinds: BTreeMap<ConfigKind, Stores>,
+    kinds: Few<ConfigKind, Stores>,
     /// Since when not all lists are complete.
     reading_since: Option<Instant>,
     /// What is being written, and the version of the config before.
@@ -180,22 +181,22 @@ impl ConfigStatuses {
 
     /// The hub does not store the status of this kind. Returns whether that was not known, and whether it was never so.
     pub(super) fn is_not_stored(&mut self, kind: ConfigKind, now: Instant) -> (bool, bool) {
-        self.kinds.entry(kind).or_default().is_not_stored(now)
+        self.kinds.or_default(kind).is_not_stored(now)
     }
 
     /// True if the hub stores the status of configs of that kind.
     pub(super) fn is_stored(&self, kind: ConfigKind) -> bool {
-        self.kinds.get(&kind) == Some(&Stores::It)
+        self.kinds.get(kind) == Some(&Stores::It)
     }
 
     /// True unless it was tried and was not stored, until it is: that it is tried once more is no news for other kinds.
     pub(super) fn may_be_stored(&self, kind: ConfigKind) -> bool {
-        !matches!(self.kinds.get(&kind), Some(Stores::Less(..)))
+        !matches!(self.kinds.get(kind), Some(Stores::Less(..)))
     }
 
     /// True if it does not, and is not to be tried again yet.
     pub(super) fn is_lacking(&self, kind: ConfigKind, now: Instant) -> bool {
-        self.kinds.get(&kind).is_some_and(|stores| stores.is_lacking(now))
+        self.kinds.get(kind).is_some_and(|stores| stores.is_lacking(now))
     }
 }
 

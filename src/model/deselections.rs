@@ -40,9 +40,9 @@ pub(super) struct Deselections {
     asked: BTreeSet<String>,
     /// Kinds of which there were configs when the last plan was made, and of which it was not known then what defines
     /// them.
-    unlearnt: BTreeSet<ConfigKind>,
+    unlearnt: Vec<ConfigKind>,
     /// The same of the plan that is being made: its configs may be gone before it is followed.
-    unlearnt_of_next: BTreeSet<ConfigKind>,
+    unlearnt_of_next: Vec<ConfigKind>,
     /// Configs may have selected what is proved, and gone again, while nobody watched: before this run, or before a list
     /// that was not as the one before it. The hub has not been asked since.
     has_gap: bool,
@@ -121,7 +121,7 @@ impl Model {
         let of_configs = std::mem::take(&mut self.deselections.unlearnt_of_next);
         let kinds = ConfigKind::ALL.into_iter().filter(|_| !plan.selects.is_empty());
         let unlearnt = kinds.filter(|kind| of_configs.contains(kind) || self.is_unlearnt(*kind));
-        let unlearnt: BTreeSet<_> = unlearnt.collect();
+        let unlearnt = unlearnt.collect();
         let before_plan = std::mem::replace(&mut self.deselections.unlearnt, unlearnt);
         let mut unlearnt = before_plan.iter().chain(&self.deselections.unlearnt);
         // Without any kind that is known, the record is that of a run that did not know it either.

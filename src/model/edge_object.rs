@@ -4,11 +4,11 @@
 //! from the answer to the first heartbeat, which has the whole object. Where the hub has no such type, or does not allow it to be
 //! written, all else goes on as without it.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use driver::few::Few;
 use fastrand::Rng;
 use kube_lite::Error;
 use serde_json::json;
@@ -50,7 +50,7 @@ pub(super) struct EdgeObject {
     versions: KubernetesVersions,
     /// When both servers were last asked for that.
     versions_asked: Option<Instant>,
-    clocks: BTreeMap<Side, Difference>,
+    clocks: Few<Side, Difference>,
 }
 
 /// A heartbeat to write to it.
@@ -132,7 +132,7 @@ impl EdgeObject {
             writing: None,
             versions: KubernetesVersions::default(),
             versions_asked: None,
-            clocks: BTreeMap::new(),
+            clocks: Few::default(),
         }
     }
 
@@ -268,7 +268,7 @@ impl EdgeObject {
 
     /// What is said of the clock of a side that is so many seconds ahead: by how many, and whether these are too many.
     pub(super) fn clock(&mut self, side: Side, ahead: i64) -> (i64, bool) {
-        let difference = self.clocks.entry(side).or_default();
+        let difference = self.clocks.or_default(side);
         difference.is(ahead);
         (difference.ahead, difference.differs)
     }

@@ -10,6 +10,7 @@ mod kept;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use driver::few::Few;
 use kube_lite::logging::log_line;
 use kube_lite::logging::times::date_and_time;
 use kube_lite::{Error, ObjectName, ResourceType};
@@ -50,7 +51,7 @@ pub(super) struct Events {
     /// How it was with each config.
     configs: BTreeMap<ConfigName, ConfigIs>,
     /// How often it was logged that the credentials for each side end.
-    ends: BTreeMap<Side, u64>,
+    ends: Few<Side, u64>,
 }
 
 /// How it is with a config, as far as an Event says it.
@@ -213,7 +214,7 @@ impl Model {
         for &side in &*self.sides.ids() {
             let contact = &self.sides.of(side).contact;
             let (notices, end) = (contact.end_notices, contact.credentials_end);
-            if self.events.ends.get(&side).copied().unwrap_or_default() == notices {
+            if self.events.ends.get(side).copied().unwrap_or_default() == notices {
                 continue;
             }
             self.events.ends.insert(side, notices);

@@ -18,9 +18,10 @@ mod tokens;
 pub(super) mod vanished;
 mod withdrawn;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use driver::few::Few;
 use kube_lite::logging::log_line;
 use tokio::time::Instant;
 
@@ -70,7 +71,7 @@ struct Gate {
 /// The guards of both directions.
 #[derive(Debug, Default)]
 pub(super) struct Guard {
-    gates: BTreeMap<Direction, Gate>,
+    gates: Few<Direction, Gate>,
     /// What holds the deletes of single types.
     pub(super) types: TypeHolds,
     /// Types that the hub no longer has, though there are copies.
@@ -127,7 +128,7 @@ impl Guard {
     /// All holds, with their direction and the number of objects that they hold.
     fn all_holds<'a>(&'a self, types: &'a Types) -> impl Iterator<Item = (Direction, &'a Hold, usize)> {
         let gates = self.gates.iter();
-        let of_gates = gates.filter_map(move |(&direction, gate)| {
+        let of_gates = gates.filter_map(move |(direction, gate)| {
             Some((direction, gate.hold.as_ref()?, self.held_by_gate(direction, types)))
         });
         let of_types = self.types.all().map(move |(resource, known)| {
@@ -143,7 +144,7 @@ impl Guard {
 
     /// What is held of a type.
     pub(super) fn held_of(&self, plan: &TypePlan) -> Held {
-        let gate = self.gates.get(&plan.direction);
+        let gate = self.gates.get(plan.direction);
         if self.types.holds(plan) {
             Held::All
         } else if gate.is_some_and(|gate| gate.hold.is_some()) {
@@ -156,7 +157,7 @@ impl Guard {
     /// Why the deletes of a type are held, if they are.
     pub(super) fn why_held(&self, plan: &TypePlan) -> Option<String> {
         let of_type = self.types.of(plan);
-        let gate = self.gates.get(&plan.direction).and_then(|gate| gate.hold.as_ref());
+        let gate = self.gates.get(plan.direction).and_then(|gate| gate.hold.as_ref());
         of_type.or(gate).map(|hold| hold.reason.to_string())
     }
 
@@ -182,7 +183,7 @@ impl Guard {
 
     /// True if deletes are held because another cluster answered.
     pub(super) fn distrusts(&self, direction: Direction) -> bool {
-        let hold = self.gates.get(&direction).and_then(|gate| gate.hold.as_ref());
+        let hold = self.gates.get(direction).and_then(|gate| gate.hold.as_ref());
         hold.is_some_and(|hold| matches!(hold.reason, Reason::OtherCluster { .. }))
     }
 }
@@ -208,10 +209,10 @@ impl Model {
         }
         let now = self.now;
         let limits = self.settings.delete_limits;
-        let gate = self.guard.gates.entry(direction).or_default();
+        let gate = self.guard.gates.or_default(direction);
         if gate.hold.is_none() {
             let Count { pending, copies, .. } = self.counted(direction, now);
-            let gate = self.guard.gates.entry(direction).or_default();
+            let gate = self.guard.gates.or_default(direction);
             if gate.are_too_many(pending, copies, limits) {
                 let done = gate.done.without_permit();
                 let reason = Reason::TooMany {
@@ -227,14 +228,14 @@ impl Model {
                 self.holds_have_changed();
             }
         }
-        let gate = self.guard.gates.entry(direction).or_default();
+        let gate = self.guard.gates.or_default(direction);
         gate.hold.is_none()
     }
 
     /// True if the delete of a copy cannot be proved, since it is from another cluster than the one that answers, and
     /// will show that all may be: that is graver than their number.
     fn shows_whose_copies_are(&self, key: &Key, direction: Direction) -> bool {
-        let hold = self.guard.gates.get(&direction).and_then(|gate| gate.hold.as_ref());
+        let hold = self.guard.gates.get(direction).and_then(|gate| gate.hold.as_ref());
         let of_number = hold.is_none_or(|hold| matches!(hold.reason, Reason::TooMany { .. }));
         let (identity, state) = (self.sides.identity(direction.origin()), self.types.get(&key.type_id));
         let (Some(present), Some(state)) = (identity.contested().filter(|_| of_number), state) else {
@@ -266,7 +267,7 @@ impl Model {
 
     /// The origins' side of a direction is not to be trusted until it is confirmed.
     pub(super) fn hold_deletes(&mut self, direction: Direction, reason: Reason) {
-        let gate = self.guard.gates.entry(direction).or_default();
+        let gate = self.guard.gates.or_default(direction);
         if gate
             .hold
             .as_ref()
@@ -292,7 +293,7 @@ impl Model {
 
     /// The origins' side of a direction has said which cluster it is: what is held because it has gone back is logged now.
     pub(super) fn log_hold(&mut self, direction: Direction) {
-        if let Some(gate) = self.guard.gates.get_mut(&direction)
+        if let Some(gate) = self.guard.gates.get_mut(direction)
             && std::mem::take(&mut gate.is_unlogged)
             && let Some(hold) = gate
                 .hold
@@ -306,7 +307,7 @@ impl Model {
     /// The origins' side of a direction does not answer steadily: the time of a hold begins again.
     pub(super) fn origins_are_unsteady(&mut self, direction: Direction) {
         let grace = self.settings.delete_limits.grace;
-        if let Some(hold) = self.guard.gates.get_mut(&direction).and_then(|gate| gate.hold.as_mut())
+        if let Some(hold) = self.guard.gates.get_mut(direction).and_then(|gate| gate.hold.as_mut())
             && hold.until.is_some()
         {
             hold.until = Some(self.now + grace);
@@ -325,7 +326,7 @@ impl Model {
             let until = self
                 .guard
                 .gates
-                .get(&direction)
+                .get(direction)
                 .and_then(|gate| gate.hold.as_ref()?.until);
             let soon = now + self.settings.delete_limits.grace.saturating_sub(counting::PASS);
             if until.is_some_and(|until| until <= soon) && self.sides.of(direction.origin()).answering.is_silent() {
@@ -342,7 +343,7 @@ impl Model {
                 let until = gate.hold.as_ref().and_then(|hold| hold.until);
                 until.is_some_and(|until| until <= now)
             })
-            .map(|(&direction, _)| direction)
+            .map(|(direction, _)| direction)
             .collect();
         for direction in over {
             self.release_deletes(direction, "the time is over");
@@ -358,13 +359,13 @@ impl Model {
             .guard
             .gates
             .iter()
-            .filter_map(|(&direction, gate)| {
+            .filter_map(|(direction, gate)| {
                 let hold = gate.hold.as_ref()?;
                 tokens.contains(&hold.token).then(|| (direction, hold.reason.clone()))
             })
             .collect();
         for (direction, reason) in confirmed {
-            let gate = self.guard.gates.entry(direction).or_default();
+            let gate = self.guard.gates.or_default(direction);
             gate.confirmed = gate
                 .hold
                 .clone()
@@ -384,7 +385,7 @@ impl Model {
                 }
                 Reason::TooMany { .. } | Reason::Withdrawn { .. } | Reason::NotEmpty { .. } => {}
             }
-            let hold = self.guard.gates.entry(direction).or_default().hold.clone();
+            let hold = self.guard.gates.or_default(direction).hold.clone();
             let released = self.release_deletes(direction, "confirmed");
             self.keep_confirmed(direction, hold, released);
         }
@@ -393,7 +394,7 @@ impl Model {
     /// The cluster that the copies are from answers again: what the other one lacked may be there, and is asked for
     /// again.
     pub(super) fn judge_again(&mut self, direction: Direction) {
-        let gate = self.guard.gates.entry(direction).or_default();
+        let gate = self.guard.gates.or_default(direction);
         gate.hold = None;
         log_line!(
             Info,
@@ -408,7 +409,7 @@ impl Model {
     }
 
     fn release_deletes(&mut self, direction: Direction, why: &str) -> usize {
-        let gate = self.guard.gates.entry(direction).or_default();
+        let gate = self.guard.gates.or_default(direction);
         gate.hold = None;
         gate.done.forgive();
         self.holds_have_changed();

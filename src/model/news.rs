@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use driver::few::Few;
 use kube_lite::discovery::{Discovery, ServedResource};
 use kube_lite::logging::{Maybe, log_line};
 use kube_lite::may_be_a_crd;
@@ -110,13 +111,13 @@ impl Model {
         };
         let (hub, edge) = self.sides.discoveries();
         let sides = (&SideKinds::of(hub), &SideKinds::of(edge));
-        let mut became: BTreeMap<Became, Vec<&Missing>> = BTreeMap::new();
+        let mut became: Few<Became, Vec<&Missing>> = Few::default();
         for (key, missing) in over {
             let of = what_became_of(missing, all.get(key).map(|now| now.absence), &plan.unknown, sides);
-            became.entry(of).or_default().push(missing);
+            became.or_default(of).push(missing);
         }
         let [served, deselected, unsure] =
-            [Became::Served, Became::Deselected, Became::Unsure].map(|of| became.remove(&of).unwrap_or_default());
+            [Became::Served, Became::Deselected, Became::Unsure].map(|of| became.remove(of).unwrap_or_default());
         log_served(served);
         log_deselected(deselected);
         self.selecting.unsure = unsure.into_iter().cloned().collect();

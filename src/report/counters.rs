@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use driver::few::Few;
 use kube_lite::figures::{Ends, Histogram};
 
 use crate::side::Side;
@@ -22,8 +23,8 @@ pub const SYNC_ENDS: Ends = [
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     writes: BTreeMap<(Side, &'static str), u64>,
-    failures: BTreeMap<Side, u64>,
-    synced: BTreeMap<Side, Histogram>,
+    failures: Few<Side, u64>,
+    synced: Few<Side, Histogram>,
     corrections: u64,
 }
 
@@ -35,12 +36,12 @@ impl Counters {
 
     /// A request to a side, or an object of it, has failed.
     pub fn failed(&mut self, side: Side) {
-        *self.failures.entry(side).or_default() += 1;
+        *self.failures.or_default(side) += 1;
     }
 
     /// A copy on that side was synced, so long after it was known that there is something to do for it.
     pub fn synced(&mut self, side: Side, took: Duration) {
-        self.synced.entry(side).or_default().add(&SYNC_ENDS, took);
+        self.synced.or_default(side).add(&SYNC_ENDS, took);
     }
 
     /// A copy that somebody else had changed or deleted is as it was.
@@ -50,7 +51,7 @@ impl Counters {
 
     /// How long it took to sync copies on that side.
     pub fn sync_duration(&self, side: Side) -> Histogram {
-        self.synced.get(&side).copied().unwrap_or_default()
+        self.synced.get(side).copied().unwrap_or_default()
     }
 
     /// How many copies were corrected.
@@ -67,6 +68,6 @@ impl Counters {
 
     /// How often something of a side has failed.
     pub fn failures(&self, side: Side) -> u64 {
-        self.failures.get(&side).copied().unwrap_or_default()
+        self.failures.get(side).copied().unwrap_or_default()
     }
 }

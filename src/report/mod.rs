@@ -13,12 +13,13 @@ mod not_synced;
 mod old_versions;
 mod subject;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::time::Duration;
 
 use driver::advice::{about_no_api, advice, shared_reason};
 use driver::failures::{self, Failures, Note};
+use driver::few::Few;
 use kube_lite::logging::{self, LogReason, log_line};
 use kube_lite::{Error, Place};
 use log::Level;
@@ -59,7 +60,7 @@ pub struct Report {
     clock: fn() -> String,
     failures: Failures<Subject>,
     /// When each side was last back.
-    back: BTreeMap<Side, Instant>,
+    back: Few<Side, Instant>,
     /// Rules of the edge's owner that have refused something. That is intended, so it does not count as failing.
     refusals: HashSet<String>,
     /// Types whose statuses are contested, with the writer, of which that was logged.
@@ -78,7 +79,7 @@ impl Report {
             now,
             clock,
             failures: Failures::default(),
-            back: BTreeMap::new(),
+            back: Few::default(),
             refusals: HashSet::new(),
             rivals: HashSet::new(),
             left_out: Said::default(),
@@ -317,7 +318,7 @@ impl Report {
         let is_starting = |back: &Instant| self.now.duration_since(*back) < STARTING;
         let may_be_of_start = error.status().is_some() || matches!(error, Error::NotServedYet(_));
         error.is_too_many() && lasted < BUSY
-            || may_be_of_start && self.back.get(&subject.side()).is_some_and(is_starting)
+            || may_be_of_start && self.back.get(subject.side()).is_some_and(is_starting)
     }
 
     /// Logs, once for each type and writer, that the syncer of another sync target writes the same statuses, with the first

@@ -89,7 +89,7 @@ fn items_of_nobody(object: &Value, ours: &FieldSet, others: &[FieldSet]) -> Vec<
 /// known by fields. None if one of them has the list as a whole, or knows its items by other fields.
 fn left_in(items: &[Value], sets: &[(&FieldSet, usize)]) -> Vec<(String, bool)> {
     let mut named = BTreeSet::new();
-    let mut known_by: BTreeSet<Option<Vec<String>>> = BTreeSet::new();
+    let mut known_by: Option<Option<Vec<String>>> = None;
     for (set, node) in sets {
         let keys: Vec<String> = set.fields(*node).filter_map(|(key, _)| from_text(key).ok()).collect();
         let marks = keys
@@ -100,11 +100,14 @@ fn left_in(items: &[Value], sets: &[(&FieldSet, usize)]) -> Vec<(String, bool)> 
             return Vec::new();
         }
         for mark in marks {
-            known_by.insert(mark.as_object().map(|mark| mark.keys().cloned().collect()));
+            let by = mark.as_object().map(|mark| mark.keys().cloned().collect());
+            if *known_by.get_or_insert_with(|| by.clone()) != by {
+                return Vec::new();
+            }
             named.insert(mark.to_string());
         }
     }
-    let (Some(known_by), true) = (known_by.pop_first(), known_by.is_empty()) else {
+    let Some(known_by) = known_by else {
         return Vec::new();
     };
     let key = |item: &Value| match &known_by {

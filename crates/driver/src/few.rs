@@ -2,7 +2,7 @@
 //! entries.
 
 /// A map of a few entries, in the order of their keys.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Few<K, V>(Vec<(K, V)>);
 
 impl<K, V> Default for Few<K, V> {
@@ -26,10 +26,14 @@ impl<K: Copy + Ord, V> Few<K, V> {
         self.0.binary_search_by_key(&key, |(known, _)| *known)
     }
 
-    pub(crate) fn insert(&mut self, key: K, value: V) {
+    /// Sets the value of a key. Returns the former one.
+    pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         match self.place(key) {
-            Ok(at) => self.0[at].1 = value,
-            Err(at) => self.0.insert(at, (key, value)),
+            Ok(at) => Some(std::mem::replace(&mut self.0[at].1, value)),
+            Err(at) => {
+                self.0.insert(at, (key, value));
+                None
+            }
         }
     }
 
@@ -70,7 +74,8 @@ impl<K: Copy + Ord, V> Few<K, V> {
         self.0.retain_mut(|(key, value)| keep(*key, value));
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
+    /// All, in the order of their keys.
+    pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
         self.0.iter().map(|(key, value)| (*key, value))
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use driver::budget::Budget;
 use driver::failures::kind_of_words;
+use driver::few::Few;
 use kube_lite::logging::LogReason;
 use kube_lite::{Error, ObjectName, ResourceType};
 use tokio::time::Instant;
@@ -151,7 +152,7 @@ pub(super) struct Kept {
     all: BTreeMap<EventKey, Known>,
     budget: Budget<ROOM, EARNED>,
     /// Sides that refuse Events, until when that counts.
-    refused: BTreeMap<Side, Instant>,
+    refused: Few<Side, Instant>,
 }
 
 /// What has happened to an object for a reason.
@@ -278,7 +279,7 @@ impl Kept {
     }
 
     fn refuses(&self, side: Side, now: Instant) -> bool {
-        self.refused.get(&side).is_some_and(|until| *until > now)
+        self.refused.get(side).is_some_and(|until| *until > now)
     }
 }
 

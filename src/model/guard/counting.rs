@@ -149,7 +149,7 @@ impl Model {
     pub(in crate::model) fn copy_was_deleted(&mut self, key: &Key, direction: Direction) {
         let state = self.types.get(&key.type_id);
         let loss = Loss::of(state, &key.name);
-        let gate = self.guard.gates.entry(direction).or_default();
+        let gate = self.guard.gates.or_default(direction);
         gate.done.push(key.clone(), loss, self.now);
         gate.counted = None;
     }
@@ -157,7 +157,7 @@ impl Model {
     /// A copy is there that may have been deleted before.
     pub(in crate::model) fn copy_was_made(&mut self, key: &Key, direction: Direction) {
         let loss = Loss::of(self.types.get(&key.type_id), &key.name);
-        let gate = self.guard.gates.entry(direction).or_default();
+        let gate = self.guard.gates.or_default(direction);
         gate.done.is_made(key, loss, self.now);
     }
 
@@ -171,7 +171,7 @@ impl Model {
         }
         let (is_open, now) = (self.is_count_open(direction, all_listed), self.now);
         let grace = self.settings.delete_limits.grace;
-        let gate = self.guard.gates.entry(direction).or_default();
+        let gate = self.guard.gates.or_default(direction);
         if !is_open {
             gate.waits_since = None;
             return false;
@@ -184,7 +184,7 @@ impl Model {
     fn is_count_open(&mut self, direction: Direction, all_listed: bool) -> bool {
         let count = self.counted(direction, self.now);
         let limits = self.settings.delete_limits;
-        let gate = self.guard.gates.entry(direction).or_default();
+        let gate = self.guard.gates.or_default(direction);
         let are_too_many = |pending| gate.are_too_many(pending, count.copies, limits);
         let may_be_too_many = !all_listed || are_too_many(count.pending + count.unverified);
         gate.hold.is_none() && !are_too_many(count.pending) && may_be_too_many
@@ -192,19 +192,19 @@ impl Model {
 
     /// It is known by now whether too many are to be deleted: the deletes that waited for that continue.
     pub(in crate::model) fn end_wait_of_deletes(&mut self, direction: Direction) {
-        let gate = self.guard.gates.get(&direction);
+        let gate = self.guard.gates.get(direction);
         if gate.is_none_or(|gate| gate.waits_since.is_none()) {
             return;
         }
         let all_listed = self.all_listed();
         if all_listed {
             // The last count may include what has just been judged, and nothing else would wake those that wait.
-            self.guard.gates.entry(direction).or_default().counted = None;
+            self.guard.gates.or_default(direction).counted = None;
         }
         if self.is_count_open(direction, all_listed) {
             return;
         }
-        self.guard.gates.entry(direction).or_default().waits_since = None;
+        self.guard.gates.or_default(direction).waits_since = None;
         let types = &self.types;
         self.queue.wake_where(|key| {
             let state = types.get(&key.type_id);
@@ -217,7 +217,7 @@ impl Model {
         if more > 0 {
             self.read_hub_kind(direction);
         }
-        let gate = self.guard.gates.entry(direction).or_default();
+        let gate = self.guard.gates.or_default(direction);
         if let Some((_, count)) = &mut gate.counted {
             count.pending += more;
         }
@@ -229,20 +229,20 @@ impl Model {
 
     /// The copies of a direction, as they were counted a moment ago.
     pub(super) fn counted(&mut self, direction: Direction, now: Instant) -> Count {
-        let gate = self.guard.gates.entry(direction).or_default();
+        let gate = self.guard.gates.or_default(direction);
         gate.done.drop_old(now);
         if let Some((_, count)) = gate.counted.filter(|(at, _)| now.duration_since(*at) < COUNTED) {
             return count;
         }
         let count = self.count_pending_deletes(direction);
-        self.guard.gates.entry(direction).or_default().counted = Some((now, count));
+        self.guard.gates.or_default(direction).counted = Some((now, count));
         count
     }
 
     fn count_pending_deletes(&self, direction: Direction) -> Count {
         let states = self.types.values().filter(|state| state.plan.direction == direction);
         let mut count: Count = states.map(|state| state.inventory.count_pending_deletes()).sum();
-        let Some(gate) = self.guard.gates.get(&direction) else {
+        let Some(gate) = self.guard.gates.get(direction) else {
             return count;
         };
         // These count as deleted already.

@@ -44,7 +44,7 @@ impl Model {
     /// Too many copies were to be deleted, and none is any more: the next accident is held for the whole time, and with
     /// a token of its own.
     fn end_hold_of_too_many(&mut self, direction: Direction) {
-        let hold = self.guard.gates.get(&direction).and_then(|gate| gate.hold.as_ref());
+        let hold = self.guard.gates.get(direction).and_then(|gate| gate.hold.as_ref());
         let is_of_many = hold.is_some_and(|hold| matches!(hold.reason, Reason::TooMany { .. }));
         if !is_of_many
             || !self.has_read_all()
@@ -53,7 +53,7 @@ impl Model {
         {
             return;
         }
-        self.guard.gates.entry(direction).or_default().hold = None;
+        self.guard.gates.or_default(direction).hold = None;
         log_line!(
             Info,
             HoldEnded,

@@ -13,7 +13,7 @@ impl Model {
     /// What a restart has to know of the holds, for the record.
     pub(in crate::model) fn lines_of_holds(&self) -> String {
         let gates = self.guard.gates.iter();
-        let lines = gates.filter_map(|(&direction, gate)| match gate {
+        let lines = gates.filter_map(|(direction, gate)| match gate {
             Gate { hold: Some(hold), .. } => hold.line(direction, self.guard.held_by_gate(direction, &self.types)),
             Gate { confirmed, .. } => confirmed.as_ref()?.line(direction, 0),
         });
@@ -24,7 +24,7 @@ impl Model {
     /// which knows from the record that nothing else is to be held. That a side is older is confirmed once more then.
     pub(super) fn keep_confirmed(&mut self, direction: Direction, hold: Option<Hold>, released: usize) {
         let copies = self.counted(direction, self.now).copies;
-        let gate = self.guard.gates.entry(direction).or_default();
+        let gate = self.guard.gates.or_default(direction);
         gate.confirmed = hold.filter(|_| released > 0).and_then(|hold| {
             let of = match hold.reason {
                 Reason::TooMany { of, .. } => of,
@@ -40,13 +40,13 @@ impl Model {
 
     /// All that people have confirmed is carried out: a restart need not know of it any more.
     pub(super) fn end_what_was_confirmed(&mut self, direction: Direction) {
-        let gate = self.guard.gates.get(&direction);
+        let gate = self.guard.gates.get(direction);
         if gate.is_none_or(|gate| gate.confirmed.is_none()) {
             return;
         }
         let mut types = self.types.values().filter(|state| state.plan.direction == direction);
         if !types.any(|state| state.inventory.has_permitted()) {
-            self.guard.gates.entry(direction).or_default().confirmed = None;
+            self.guard.gates.or_default(direction).confirmed = None;
             self.keep_guard_in_record();
         }
     }
@@ -55,7 +55,7 @@ impl Model {
     pub(in crate::model) fn restore_holds(&mut self, lines: &str) {
         let grace = self.settings.delete_limits.grace;
         for (direction, hold) in lines.lines().filter_map(|line| Hold::resume(line, grace, self.now)) {
-            let gate = self.guard.gates.entry(direction).or_default();
+            let gate = self.guard.gates.or_default(direction);
             if gate.hold.is_none() {
                 hold.log(direction);
                 gate.hold = Some(hold);
@@ -69,7 +69,7 @@ impl Model {
     pub(in crate::model) fn compare_resumed_holds(&mut self) {
         let (all_is_read, now) = (self.has_read_all(), self.now);
         for direction in [Direction::Down, Direction::Up] {
-            let gate = self.guard.gates.entry(direction).or_default();
+            let gate = self.guard.gates.or_default(direction);
             let resumed = gate.hold.as_mut().filter(|hold| hold.resumed_until.is_some());
             let Some(hold) = resumed.filter(|hold| hold.may_be_confirmed(all_is_read, now)) else {
                 continue;
@@ -81,7 +81,7 @@ impl Model {
             let deletes = self.guard.held_by_gate(direction, &self.types);
             if deletes > pending {
                 let of = self.counted(direction, now).copies.max(deletes);
-                let gate = self.guard.gates.entry(direction).or_default();
+                let gate = self.guard.gates.or_default(direction);
                 let reason = Reason::TooMany { pending: deletes, of };
                 let until = Some(now + self.settings.delete_limits.grace);
                 gate.hold = Some(Hold::begin(direction, reason, until, &mut self.new_tokens));
