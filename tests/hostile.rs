@@ -73,6 +73,8 @@ mod text;
 mod typos;
 #[path = "hostile/unchangeable.rs"]
 mod unchangeable;
+#[path = "hostile/unprinted.rs"]
+mod unprinted;
 #[path = "hostile/versions.rs"]
 mod versions;
 #[path = "hostile/webhooks.rs"]

@@ -270,11 +270,11 @@ impl Plan {
 /// True if people have defined the type, and its objects are stored at another version than this one. Kubernetes
 /// stores new versions of its own types at the former one for a while, and loses nothing by that.
 pub(super) fn is_stored_elsewhere(served: &ServedResource) -> bool {
-    served.stored_elsewhere && !BUILT_IN.contains(&served.resource.group.as_str())
+    served.stored_elsewhere && !is_built_in(&served.resource.group)
 }
 
 /// API groups that every API server has built in. Their objects have a status only where discovery names `/status`.
-const BUILT_IN: [&str; 19] = [
+const BUILT_IN: [&str; 21] = [
     "",
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
@@ -290,11 +290,18 @@ const BUILT_IN: [&str; 19] = [
     "events.k8s.io",
     "flowcontrol.apiserver.k8s.io",
     "networking.k8s.io",
+    "node.k8s.io",
     "policy",
     "rbac.authorization.k8s.io",
     "resource.k8s.io",
+    "scheduling.k8s.io",
     "storage.k8s.io",
 ];
+
+/// True for an API group that every API server has built in, also one with a dot.
+pub fn is_built_in(group: &str) -> bool {
+    BUILT_IN.contains(&group)
+}
 
 /// Where the status of hub objects of a type is written, if at all.
 pub(super) fn status_path(hub: &ServedResource, edge: &ServedResource) -> Option<StatusPath> {
@@ -303,7 +310,7 @@ pub(super) fn status_path(hub: &ServedResource, edge: &ServedResource) -> Option
     let belongs_to_server = resource.stands_for("", "namespaces")
         || resource.is("apiextensions.k8s.io", "customresourcedefinitions")
         || resource.is("apiregistration.k8s.io", "apiservices");
-    let built_in = BUILT_IN.contains(&resource.group.as_str());
+    let built_in = is_built_in(&resource.group);
     if belongs_to_server {
         None
     } else if hub.status_subresource {

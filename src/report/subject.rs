@@ -4,9 +4,10 @@ use std::hash::Hash;
 
 use driver::advice::{is_refused_as_invalid, is_terminating};
 use driver::failures::Failing;
+use kube_lite::Error;
 use kube_lite::logging::LogReason;
-use kube_lite::{Error, may_be_a_crd};
 
+use crate::plan::is_built_in;
 use crate::side::Side;
 
 /// What a streak of failures is about.
@@ -215,7 +216,7 @@ impl Topic {
 
 /// True for a type, `resource.group`, that may come from a CRD.
 fn is_of_a_crd(resource: &str) -> bool {
-    resource.split_once('.').is_some_and(|(_, group)| may_be_a_crd(group))
+    resource.split_once('.').is_some_and(|(_, group)| !is_built_in(group))
 }
 
 fn of_object(error: &Error) -> (LogReason, &'static str) {

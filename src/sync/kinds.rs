@@ -14,6 +14,7 @@ mod accounts;
 mod cleaned;
 pub(in crate::sync) mod filled_in;
 mod hub;
+mod unprinted;
 mod unset;
 
 use std::borrow::Cow;
@@ -68,6 +69,7 @@ pub(crate) fn synced_fields(
             fields.push_str(text);
         }
     }
+    unprinted::add(resource, &hub, &mut fields);
     Ok(fields)
 }
 
@@ -82,9 +84,10 @@ pub(crate) fn is_synced_annotation(resource: &ResourceType, key: &str) -> bool {
 }
 
 /// True for types whose objects run once, so that another object of the same name has to run again, and must not be an
-/// update of the former.
+/// update of the former. A request for a certificate is answered once, and servers drop any other spec of it silently.
 pub(crate) fn runs_once(resource: &ResourceType) -> bool {
-    resource.is(BATCH, "jobs") || resource.is("", "pods")
+    let is_request = || resource.is("certificates.k8s.io", "certificatesigningrequests");
+    resource.is(BATCH, "jobs") || resource.is("", "pods") || is_request()
 }
 
 /// True for types of which servers keep values silently.
@@ -107,7 +110,7 @@ pub(crate) fn keeps_silently(
     #[derive(Deserialize)]
     struct Spec<'a> {
         #[serde(rename = "clusterIP", default, borrow)]
-        address: std::borrow::Cow<'a, str>,
+        address: Option<Cow<'a, str>>,
     }
     if !may_keep_silently(resource) {
         return Ok(None);
@@ -116,7 +119,8 @@ pub(crate) fn keeps_silently(
     let wanted = object_of(fields);
     let wanted: Wire<'_> = from_text(&wanted).map_err(bad)?;
     let found: Wire<'_> = serde_json::from_slice(found).map_err(bad)?;
-    let stays_headless = found.spec.address == "None" && wanted.spec.address != "None";
+    let is_headless = |service: &Wire<'_>| service.spec.address.as_deref() == Some("None");
+    let stays_headless = is_headless(&found) && !is_headless(&wanted);
     Ok(stays_headless.then_some("spec.clusterIP"))
 }
 

@@ -21,6 +21,9 @@ use crate::side::Side;
 /// What a Secret is for, and so no value of it: an apply without it would fill a Secret of any type.
 const SECRET_TYPE: [&str; 1] = ["f:type"];
 
+/// The subresource that changes what a Pod may use while it runs.
+const RESIZE: &str = "resize";
+
 /// What may be left to the copy's side.
 #[derive(Default)]
 pub(super) struct Theirs {
@@ -28,6 +31,8 @@ pub(super) struct Theirs {
     pub(super) set: Vec<Path>,
     /// Numbers of a custom type that nobody is named for: of an object that was scaled from a default, a server names nobody.
     pub(super) unnamed: Vec<Path>,
+    /// What a Pod has got while it runs: no update but another such one can set that, and all of it would be refused.
+    pub(super) resized: Vec<Path>,
 }
 
 /// What is applied to a copy, and the copy as it was read for that; `None` if it is all that the origin has.
@@ -85,10 +90,11 @@ pub(super) async fn without_unset(
     let Theirs {
         set: mut paths,
         unnamed,
+        resized,
     } = theirs;
     paths.extend_from_slice(&unnamed);
     if paths.is_empty() {
-        return Ok(None);
+        return Ok(wanted.without(&resized));
     }
     let origin = match &job.origin_read {
         Some(origin) => Some(origin.clone()),
@@ -107,6 +113,7 @@ pub(super) async fn without_unset(
     }
     retain_unset(&mut paths, &origin, &job.origin.resource.api_version());
     leave_scaled(origins, job, wanted, (&mut paths, &unnamed)).await?;
+    paths.extend(resized);
     Ok(wanted.without(&paths))
 }
 
@@ -149,6 +156,11 @@ fn set_by_others(copy: &[u8], job: &Job, wanted: &Desired, revert_from: RevertFr
     let version = job.copy_at.resource.api_version();
     let entries = Entries::of(copy)?;
     let owners = entries.iter().map(|(_, owner)| owner);
+    let mut resized = Vec::new();
+    if job.copy_at.resource.is("", "pods") {
+        let is_meant = |owner: &Owner<'_>| owner.subresource == RESIZE && owner.api_version == version;
+        resized = beside_ours(owners.clone(), is_meant)?.leaves();
+    }
     let set_by = |may_share: bool| {
         let is_meant = |owner: &Owner<'_>| {
             owner.may_share() == may_share && !owner.is_reverted(revert_from) && owner.api_version == version
@@ -178,7 +190,7 @@ fn set_by_others(copy: &[u8], job: &Job, wanted: &Desired, revert_from: RevertFr
     set.retain(differ);
     set.extend(set_by(false)?);
     set.retain(|path| at(&mut contents, path).is_some());
-    Ok(Theirs { set, unnamed })
+    Ok(Theirs { set, unnamed, resized })
 }
 
 /// The ways to the numbers of a spec, other than those in lists.
@@ -222,7 +234,7 @@ impl Desired {
 }
 
 /// The value at a path of keys of a field set.
-fn at<'v>(contents: &'v mut Value, path: &[String]) -> Option<&'v mut Value> {
+pub(super) fn at<'v>(contents: &'v mut Value, path: &[String]) -> Option<&'v mut Value> {
     path.iter().try_fold(contents, |at, key| below(at, key))
 }
 

@@ -66,6 +66,11 @@ impl Owner {
         (self.operation == "Apply" || self.manager.starts_with("kubectl")) && !self.is_controller()
     }
 
+    /// Whoever says of each field what it is to be, also of what servers do not print then.
+    pub(super) fn applies(&self) -> bool {
+        self.operation == "Apply" && self.subresource.is_empty()
+    }
+
     /// The server makes this entry, of all fields, for an object that had none when it was first applied.
     fn is_made_up(&self) -> bool {
         self.manager == MADE_UP
