@@ -163,6 +163,7 @@ scenarios! {
     ;
     attacked:
         a_secret_that_would_let_somebody_in_goes_nowhere
+        no_object_leads_to_the_namespace_of_the_agent
         an_object_that_names_too_many_others_is_said_to_and_ends
         related_objects_that_are_too_long_for_one_answer_are_read_in_parts
         objects_that_a_published_resource_leaves_are_said
@@ -226,6 +227,7 @@ scenarios! {
         nothing_that_a_secret_holds_is_in_the_log
     ;
     applied:
+        an_object_that_is_emptied_stays_an_object
         what_others_add_stays_and_what_the_object_drops_goes
         writes_of_before_and_after_the_flag_belong_together
         a_related_object_is_applied_too

@@ -79,6 +79,11 @@ fn checked(raw: &Raw) -> Result<Command, UsageError> {
             wrong.push(format!("{} is missing: name {what}", KNOWN.options[at]));
         }
     }
+    if let Some(name) = value(2).filter(|name| !is_label(name)) {
+        wrong.push(format!(
+            "--namespace {name:?} must be a DNS label: small letters, digits and dashes, at most {LONGEST}"
+        ));
+    }
     let reference = match (value(4), value(5)) {
         (Some(_), Some(_)) => {
             wrong.push("--apiexport-ref must not be given beside --apiexportendpointslice-ref");
@@ -99,7 +104,9 @@ fn checked(raw: &Raw) -> Result<Command, UsageError> {
     }
     let service_host = value(7).map(|text| (text, text.parse::<http::Uri>()));
     let service_host = match service_host {
-        Some((_, Ok(host))) if host.scheme().is_some() && host.host().is_some() => Some(host),
+        Some((_, Ok(host))) if matches!(host.scheme_str(), Some("http" | "https")) && host.host().is_some() => {
+            Some(host)
+        }
         None => None,
         Some((text, _)) => {
             wrong.push(format!(
@@ -149,15 +156,16 @@ fn checked(raw: &Raw) -> Result<Command, UsageError> {
     })))
 }
 
+/// True for a DNS label, such as the name of a namespace.
+fn is_label(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (1..=LONGEST).contains(&name.len()) && name.chars().all(is_plain) && !name.starts_with('-') && !name.ends_with('-')
+}
+
 /// The name of the agent, which is the value of a label.
 fn agent(given: Option<&str>, reference: Option<&Reference>, wrong: &mut Wrong) -> String {
     if let Some(name) = given {
-        let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        let is_name = name.len() <= LONGEST
-            && name.chars().all(is_plain)
-            && name.starts_with(|c: char| c.is_ascii_lowercase())
-            && !name.ends_with('-');
-        if !is_name {
+        if !is_label(name) || name.starts_with(|c: char| c.is_ascii_digit()) {
             wrong.push(format!(
                 "--agent-name {name:?} must be a DNS label of RFC 1035: small letters, digits and dashes, at most {LONGEST}"
             ));
@@ -299,6 +307,12 @@ mod tests {
         assert!(refused(&line).contains("longer than the 63 characters"));
         let both = "--kcp-kubeconfig=a --namespace=b --apiexportendpointslice-ref=c --apiexport-ref=d";
         assert!(refused(both).contains("must not be given beside"));
+        let odd = "--kcp-kubeconfig=a --namespace=UP/.. --apiexport-ref=c --kubeconfig-host-override=ftp://x";
+        assert_eq!(
+            refused(odd),
+            "--namespace \"UP/..\" must be a DNS label: small letters, digits and dashes, at most 63; \
+             --kubeconfig-host-override \"ftp://x\" must be a URL such as https://10.0.0.1:6443"
+        );
         // Wrong usage too, which decides the exit code.
         let good = "--kcp-kubeconfig=a --namespace=b --apiexport-ref=c";
         assert_eq!(

@@ -61,6 +61,28 @@ pub(crate) async fn what_others_add_stays_and_what_the_object_drops_goes(which: 
     world.has_no_copies(&consumer).await;
 }
 
+// Found from outside: the server made null of it, and refused that where the type does not allow it.
+pub(crate) async fn an_object_that_is_emptied_stays_an_object(which: Which) {
+    let world = World::of(which).await;
+    world.publish(&json!({})).await;
+    let _agent = world.agent(&[APPLIES]);
+    let consumer = world.consumer("a").await;
+    for (name, before, after, change) in [
+        (
+            "deep",
+            json!({"size": 1, "m": {"k": 1}}),
+            json!({"size": 1, "m": {}}),
+            json!({"m": {"k": null}}),
+        ),
+        ("whole", json!({"size": 1}), json!({}), json!({"size": null})),
+    ] {
+        world.open(&consumer, name, &before).await;
+        world.copied(&consumer, name, &before).await;
+        world.edit(&consumer, name, &json!({"spec": change})).await;
+        world.copied(&consumer, name, &after).await;
+    }
+}
+
 pub(crate) async fn writes_of_before_and_after_the_flag_belong_together(which: Which) {
     let world = World::of(which).await;
     world.publish(&json!({})).await;

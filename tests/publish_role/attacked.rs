@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::stage::Which;
 use crate::support::eventually;
-use crate::support::objects::config_map;
+use crate::support::objects::{config_map, namespace};
 use crate::support::story::{SOON, arrives, gone};
 use crate::world::{APIS, SYNCAGENT, World, place};
 
@@ -48,6 +48,41 @@ pub(crate) async fn a_secret_that_would_let_somebody_in_goes_nowhere(which: Whic
     for name in ["pass", "fine"] {
         crate::states::is_free(&consumer, name).await;
     }
+}
+
+// A consumer got the Secret with the agent's credentials, and wrote where another one's state is.
+pub(crate) async fn no_object_leads_to_the_namespace_of_the_agent(which: Which) {
+    let related = |identifier: &str, origin: &str, path: &str| {
+        json!({"identifier": identifier, "origin": origin, "kind": "Secret", "object": {"reference": {"path": path},
+            "namespace": {"reference": {"path": "spec.space"}}}})
+    };
+    let related = [
+        related("in", "kcp", "spec.secret"),
+        related("out", "service", "spec.from"),
+    ];
+    let world = world(which, &json!(related)).await;
+    let mut agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    let key = |space: &str, name: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": space}, "stringData": {"key": "1"}});
+    consumer.objects.create(&namespace(&world.space)).await;
+    consumer.objects.create(&key(&world.space, "planted")).await;
+    world.local.create(&key(&world.space, "host")).await;
+    for (name, spec) in [
+        ("in", json!({"secret": "planted", "space": world.space})),
+        ("out", json!({"from": "host", "space": world.space})),
+    ] {
+        world.open(&consumer, name, &spec).await;
+        world.copied(&consumer, name, &spec).await;
+        agent
+            .says(&["ObjectFailed", name, "leads to the namespace of the agent"])
+            .await;
+    }
+    assert_eq!(world.local.get("v1", "secrets", &world.space, "planted").await, None);
+    assert_eq!(consumer.objects.get("v1", "secrets", &world.space, "host").await, None);
+    for name in ["in", "out"] {
+        world.closes(&consumer, name).await;
+    }
+    world.has_no_copies(&consumer).await;
 }
 
 // Each pass asked for each of them, for half an hour, and large objects of others waited for its end.

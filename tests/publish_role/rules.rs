@@ -132,9 +132,19 @@ pub(crate) async fn filters_say_what_has_copies_and_nothing_about_its_end(which:
         .objects
         .merge_patch("v1", "namespaces", "", "shop", &open)
         .await;
-    // Nobody says so: the object has to change.
-    world.edit(&consumer, "web", &json!({"spec": {"size": 2}})).await;
-    world.copied(&consumer, "web", &json!({"size": 2})).await;
+    // The object has not changed.
+    world.copied(&consumer, "web", &json!({"size": 1})).await;
+    // What changes while the namespace is not let through is followed once it is.
+    let closed = |value: Value| json!({"metadata": {"labels": {"open": value}}});
+    for (open, size, found) in [(Value::Null, 2, 1), (json!("yes"), 2, 2)] {
+        let open = closed(open);
+        consumer
+            .objects
+            .merge_patch("v1", "namespaces", "", "shop", &open)
+            .await;
+        world.edit(&consumer, "web", &json!({"spec": {"size": size}})).await;
+        world.copied(&consumer, "web", &json!({"size": found})).await;
+    }
     world.edit(&consumer, "web", &label(Value::Null)).await;
     world.edit(&consumer, "web", &json!({"spec": {"size": 3}})).await;
     holds_throughout("what no longer matches is left as it is", A_WHILE, async || {

@@ -73,6 +73,20 @@ pub(crate) fn take_over(found: &Value, manager: &str) -> Option<Value> {
     }}))
 }
 
+/// The part of a merge patch that empties objects, which are wanted to be there; none if it has none. An API server makes
+/// null of an object of which an apply drops all fields, and may refuse that.
+pub(crate) fn emptied(wanted: &Value, patch: &Value) -> Option<Value> {
+    let fields = patch.as_object()?.iter().filter_map(|(key, change)| {
+        let part = match wanted.get(key)?.as_object()? {
+            of if of.is_empty() => change.is_object().then(|| change.clone())?,
+            _ => emptied(&wanted[key], change)?,
+        };
+        Some((key.clone(), part))
+    });
+    let fields: Map<String, Value> = fields.collect();
+    (!fields.is_empty()).then_some(Value::Object(fields))
+}
+
 /// The fields of both.
 fn unite(fields: &mut Value, more: &Value) {
     let Value::Object(more) = more else { return };
@@ -91,6 +105,34 @@ mod tests {
 
     fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
         json!({"manager": manager, "operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields})
+    }
+
+    #[test]
+    fn what_empties_an_object_that_stays_is_patched_before_the_apply() {
+        let wanted = json!({"spec": {"m": {}, "n": {"o": {}, "p": 1}, "new": {}}, "list": []});
+        for (patch, expected) in [
+            (
+                json!({"spec": {"m": {"k": null}, "q": null}}),
+                Some(json!({"spec": {"m": {"k": null}}})),
+            ),
+            (
+                json!({"spec": {"n": {"o": {"a": null, "b": null}}}}),
+                Some(json!({"spec": {"n": {"o": {"a": null, "b": null}}}})),
+            ),
+            (json!({"spec": {"n": {"p": 1, "x": null}}, "list": []}), None),
+            (
+                json!({"spec": {"gone": null, "new": {}}}),
+                Some(json!({"spec": {"new": {}}})),
+            ),
+            (json!({"metadata": {"labels": {"a": "b"}}}), None),
+        ] {
+            assert_eq!(emptied(&wanted, &patch), expected, "{patch}");
+        }
+        let empty = json!({"spec": {}});
+        assert_eq!(
+            emptied(&empty, &json!({"spec": {"a": null}})),
+            Some(json!({"spec": {"a": null}}))
+        );
     }
 
     fn taken(managers: &[Value]) -> Option<Value> {

@@ -216,6 +216,41 @@ pub fn status(object: &Value, copy: &Value) -> Option<Value> {
     (own != wanted).then_some(wanted)
 }
 
+/// True if something of an object is wanted to be null. A merge patch would remove it instead.
+pub fn has_null(object: &Value) -> bool {
+    let contents = object.as_object().into_iter().flatten();
+    let contents = contents.filter(|(key, _)| *key != "metadata" && *key != "status");
+    let mut open: Vec<&Value> = contents.map(|(_, value)| value).collect();
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Null => return true,
+            Value::Object(fields) => open.extend(fields.values()),
+            Value::Array(items) => open.extend(items),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// A copy with the changes of a merge patch, and with what is wanted to be null.
+pub fn merged(patch: &Value, wanted: &Value, copy: &Value) -> Value {
+    let mut new = copy.as_object().cloned().unwrap_or_default();
+    for (key, change) in patch.as_object().into_iter().flatten() {
+        let value = match (change, new.get(key), wanted.get(key)) {
+            (Value::Null, _, None) => {
+                new.remove(key);
+                continue;
+            }
+            (Value::Object(_), Some(found @ Value::Object(_)), wanted) => {
+                merged(change, wanted.unwrap_or(&Value::Null), found)
+            }
+            (change, ..) => change.clone(),
+        };
+        new.insert(key.clone(), value);
+    }
+    Value::Object(new)
+}
+
 /// The merge patch that leads from one value to the other; none if they are equal. Lists are replaced as a whole.
 pub fn difference(from: &Value, to: &Value) -> Option<Value> {
     let (Value::Object(from), Value::Object(to)) = (from, to) else {

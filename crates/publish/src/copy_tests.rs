@@ -234,3 +234,17 @@ fn the_status_goes_back_if_it_differs() {
         assert_eq!(status(&own, &of_copy), expected, "{own} {of_copy}");
     }
 }
+
+// Found from outside: it was kept when the copy was made, and removed by each later change.
+#[test]
+fn what_is_wanted_to_be_null_is_null() {
+    let wanted = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"n": null, "deep": {"x": null}, "list": [null, {"z": null}]}});
+    let patch = json!({"metadata": {"labels": {"a": "b", "old": null}},
+        "spec": {"n": null, "gone": null, "deep": {"x": null, "y": null}, "list": [null, {"z": null}], "new": {"v": null}}});
+    let copy = json!({"metadata": {"uid": "u", "labels": {"old": "1", "own": "2"}}, "status": {"ready": 1},
+        "spec": {"n": 3, "gone": 4, "deep": {"x": 1, "y": 2, "drift": 5}, "list": [1]}});
+    let expected = json!({"metadata": {"uid": "u", "labels": {"a": "b", "own": "2"}}, "status": {"ready": 1},
+        "spec": {"n": null, "deep": {"x": null, "drift": 5}, "list": [null, {"z": null}], "new": {"v": null}}});
+    assert!(has_null(&wanted) && !has_null(&json!({"status": {"x": null}, "spec": {"x": [1]}})));
+    assert_eq!(merged(&patch, &wanted, &copy), expected);
+}

@@ -210,6 +210,9 @@ pub fn adoption(found: &Value, key: &ObjectKey, agent: &str) -> Adoption {
             "it is the copy of another object: its label {other} is another one"
         ));
     }
+    if label(CLUSTER).is_none() && text(found, "annotations", kcp::CLUSTER).is_some() {
+        return Adoption::Refuse("it has come with another object of a workspace".to_owned());
+    }
     match label(AGENT_NAME).filter(|name| *name != agent) {
         // An agent may have had another name: what leads to this object is its copy.
         Some(_) if label(CLUSTER).is_some() => Adoption::Take,
@@ -483,6 +486,9 @@ mod tests {
         assert!(!is_taken(&labelled(&key("c2", "shop"), Some("me"))));
         assert!(!is_taken(&labelled(&key("c1", "other"), Some("me"))));
         assert!(!is_taken(&labelled(&key("c1", "other"), None)));
+        // Found from outside: it became the copy of another tenant's object, with labels of who had sent it.
+        let sent = |cluster: &str| json!({"metadata": {"annotations": {kcp::CLUSTER: format!("{cluster}/shop/web")}}});
+        assert!(!is_taken(&sent("c2")) && !is_taken(&sent("c1")));
         let of_cluster_scope = key("c1", "");
         assert!(matches!(
             adoption(&labelled(&ours, None), &of_cluster_scope, "me"),

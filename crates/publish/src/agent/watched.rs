@@ -1,4 +1,5 @@
-//! Which primaries an object leads to that is related to them: `related[].watch` of a PublishedResource.
+//! Which primaries an object leads to that is related to them: `related[].watch` of a PublishedResource, and the namespaces
+//! whose labels its filter reads.
 //!
 //! Promises: nothing is remembered of related objects, and of a primary only by which rules it is meant, in a few bits.
 
@@ -16,6 +17,9 @@ use crate::route::Route;
 /// A rule: its place in `spec.related`.
 pub(super) type Rule = u8;
 
+/// Instead of one of them: the filter of namespaces, in workspaces.
+const NAMESPACES: Rule = Rule::MAX;
+
 /// By which of the rules that select by labels a primary is meant, a bit for each of the first 64. By what comes after
 /// them all primaries are.
 pub(super) type Meant = u64;
@@ -24,8 +28,12 @@ pub(super) type Meant = u64;
 pub(super) fn rules(route: &Route, origin: Origin) -> Vec<(Rule, ResourceType)> {
     let related = route.resource.related.iter().enumerate();
     let watched = related.filter(|(_, related)| related.watch.is_some() && related.origin == origin);
+    let filter = &route.resource.filter.namespace;
+    let namespaces = filter.as_ref().filter(|_| origin == Origin::Kcp);
     watched
         .filter_map(|(at, related)| Some((Rule::try_from(at).ok()?, type_of(related))))
+        .filter(|(rule, _)| *rule != NAMESPACES)
+        .chain(namespaces.map(|_| (NAMESPACES, ResourceType::namespaces())))
         .collect()
 }
 
@@ -37,6 +45,9 @@ fn type_of(related: &Related) -> ResourceType {
 
 /// What a rule watches, for people.
 pub(super) fn named(route: &Route, rule: Rule) -> Option<String> {
+    if rule == NAMESPACES {
+        return Some(ResourceType::namespaces().qualified());
+    }
     Some(type_of(route.resource.related.get(usize::from(rule))?).qualified())
 }
 
@@ -77,6 +88,9 @@ pub(super) enum LeadsTo {
 /// To which primaries of a route an object leads that was seen by this rule. Not to those that it cannot belong to: a
 /// cluster may have many other objects of its type, and each turn of a primary costs requests at both sides.
 pub(super) fn leads_to(route: &Route, rule: Rule, meta: &Meta, object: &[u8]) -> LeadsTo {
+    if rule == NAMESPACES {
+        return LeadsTo::Meant(Some(meta.name.clone()));
+    }
     let related = route.resource.related.get(usize::from(rule));
     // Each turn that changes something writes a state, of which no other primary has to know.
     let Some(related) = related.filter(|_| !meta.labels.contains_key(keys::OBJECT_STATE)) else {
@@ -143,7 +157,10 @@ mod tests {
 
     /// A type `Shop` that is `Store` in workspaces, with these related objects.
     fn route(related: &Value) -> Route {
-        let spec = json!({"resource": {"apiGroup": "demo.example.org", "kind": "Shop"}, "related": related});
+        of_spec(&json!({"resource": {"apiGroup": "demo.example.org", "kind": "Shop"}, "related": related}))
+    }
+
+    fn of_spec(spec: &Value) -> Route {
         let resource = kinds::read(&json!({"metadata": {"name": "shops"}, "spec": spec})).unwrap();
         let served = Served {
             schema: "v1.stores.demo.example.org".into(),
@@ -177,6 +194,31 @@ mod tests {
         let secrets = ResourceType::new(["", "v1", "secrets", "secrets"], true);
         assert_eq!(rules(&route, Origin::Kcp), [(0, secrets.clone())]);
         assert_eq!(rules(&route, Origin::Service), [(2, secrets)]);
+    }
+
+    #[test]
+    fn a_namespace_leads_to_all_that_are_in_it_where_a_filter_reads_its_labels() {
+        let with = |filter: Value| {
+            let spec = json!({"resource": {"apiGroup": "demo.example.org", "kind": "Shop"}, "filter": filter});
+            of_spec(&spec)
+        };
+        let labels = json!({"matchLabels": {"open": "yes"}});
+        let filtered = with(json!({"namespace": labels}));
+        let [(rule, of)] = &rules(&filtered, Origin::Kcp)[..] else {
+            panic!("there is one");
+        };
+        let meta = Meta {
+            name: "shop".to_owned(),
+            ..Meta::default()
+        };
+        assert_eq!(*of, ResourceType::namespaces());
+        assert_eq!(
+            leads_to(&filtered, *rule, &meta, b"{}"),
+            LeadsTo::Meant(Some("shop".to_owned()))
+        );
+        assert!(is_meant(0, *rule) && named(&filtered, *rule).is_some());
+        assert_eq!(rules(&filtered, Origin::Service), []);
+        assert_eq!(rules(&with(json!({"resource": labels})), Origin::Kcp), []);
     }
 
     #[test]

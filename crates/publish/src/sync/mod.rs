@@ -304,14 +304,21 @@ impl Pass<'_> {
         let patch = last.map(|last| copy::patch(last, wanted, found, terms, &self.key));
         let written = match patch {
             Some(None) => return Ok(None),
-            _ if self.job.applies && side == Side::Service => {
+            patch if self.job.applies && side == Side::Service => {
                 let manager = apply::manager(&self.job.agent);
-                if let Some(patch) = apply::take_over(found, &manager) {
+                let emptied = patch.flatten().and_then(|patch| apply::emptied(wanted, &patch));
+                for patch in apply::take_over(found, &manager).into_iter().chain(emptied) {
                     server.merge_patch(resource, name, patch.to_string().into()).await?;
                 }
                 let body = apply::body(wanted, found, terms, &self.key).to_string();
                 let applied = server.apply(resource, name, body.into(), Content::Full).await;
                 applied.map(|(object, _)| object)
+            }
+            Some(Some(patch)) if copy::has_null(wanted) => {
+                let whole = copy::merged(&patch, wanted, found);
+                server
+                    .replace(resource, name, whole.to_string().into(), Content::Full)
+                    .await
             }
             Some(Some(mut patch)) => {
                 patch["metadata"]["uid"] = found["metadata"]["uid"].clone();

@@ -17,7 +17,7 @@ use super::records::{ACCEPTED, PLACED, STATUS_LOST, STATUS_SYNCED, SYNCED, What}
 use super::{Pass, covered, version_of};
 use crate::copy::{self, Marks, Terms};
 use crate::kcp::parsed;
-use crate::kinds::{Origin, Related, StatusSync};
+use crate::kinds::{Locator, Origin, Related, StatusSync};
 use crate::lifecycle;
 use crate::mutation::RuleError;
 use crate::naming::CopyName;
@@ -32,6 +32,10 @@ const FOREIGN: &str = "delete it, or let spec.related or spec.naming of the Publ
 /// What to do about a token.
 pub(super) const TOKEN: &str = "give the Secret another type, as Opaque, or let a mutation do so: tokens are of the cluster that has \
     made them";
+
+/// What to do about the namespace of the agent.
+const NO_HOME: &str = "let objects choose no such namespace; what is meant to be there needs a namespace in spec.related of the \
+    PublishedResource that is the same for all objects";
 
 /// What to do about an object that no consumer may get.
 const NO_ORIGIN: &str = "let spec.related or spec.naming of the PublishedResource name another object, or take off its labels and \
@@ -126,6 +130,16 @@ impl Pass<'_> {
         Ok(())
     }
 
+    /// True for what an object, and not its PublishedResource, has led to the namespace in which the agent keeps its own.
+    fn is_led_home(&self, related: &Related, at: &ObjectName) -> bool {
+        let by = match &related.namespace {
+            Some(Locator::Template(template)) => Some(template),
+            None => self.route.resource.naming.namespace.as_ref(),
+            Some(_) => None,
+        };
+        at.namespace() == &*self.job.namespace && by.is_none_or(|by| by.contains("{{") || by.contains('$'))
+    }
+
     /// Brings one object in sync. False if it is not there, or going.
     async fn bring_related(
         &self,
@@ -134,6 +148,13 @@ impl Pass<'_> {
         pair @ (from, to): &Pair,
     ) -> Result<bool, Stop> {
         let [origin, there] = ends;
+        if self.is_led_home(related, if origin.side == Side::Service { from } else { to }) {
+            let words = format!(
+                "{} {from:?} leads to the namespace of the agent",
+                origin.served.resource.kind
+            );
+            return Err(Stop::because("bringing a related object", words, NO_HOME));
+        }
         let Some(mut source) = origin.get(from).await? else {
             return Ok(false);
         };
