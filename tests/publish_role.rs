@@ -164,6 +164,7 @@ scenarios! {
     attacked:
         a_secret_that_would_let_somebody_in_goes_nowhere
         no_object_leads_to_the_namespace_of_the_agent
+        a_copy_of_which_somebody_edits_a_label_is_its_objects_still
         an_object_that_names_too_many_others_is_said_to_and_ends
         related_objects_that_are_too_long_for_one_answer_are_read_in_parts
         objects_that_a_published_resource_leaves_are_said

@@ -50,6 +50,29 @@ pub(crate) async fn a_secret_that_would_let_somebody_in_goes_nowhere(which: Whic
     }
 }
 
+// The copy stayed when its object went, and nothing said so.
+pub(crate) async fn a_copy_of_which_somebody_edits_a_label_is_its_objects_still(which: Which) {
+    let world = world(which, &json!([])).await;
+    let _agent = world.agent(&[]);
+    let consumer = world.consumer("a").await;
+    world.open(&consumer, "web", &json!({"size": 1})).await;
+    for label in ["name-hash", "namespace-hash"] {
+        let label = format!("syncagent.kcp.io/remote-object-{label}");
+        let copy = world.copied(&consumer, "web", &json!({"size": 1})).await;
+        let before = copy["metadata"]["labels"][&label].clone();
+        world
+            .touch(&copy, &json!({"metadata": {"labels": {&label: "zzz"}}}))
+            .await;
+        world
+            .copy(&consumer, "web", "has its label again", |copy| {
+                copy["metadata"]["labels"][&label] == before
+            })
+            .await;
+    }
+    world.closes(&consumer, "web").await;
+    world.has_no_copies(&consumer).await;
+}
+
 // A consumer got the Secret with the agent's credentials, and wrote where another one's state is.
 pub(crate) async fn no_object_leads_to_the_namespace_of_the_agent(which: Which) {
     let related = |identifier: &str, origin: &str, path: &str| {

@@ -98,6 +98,11 @@ impl ObjectKey {
         })
     }
 
+    /// True for the same object.
+    pub fn is_of_same_object(&self, other: &Self) -> bool {
+        (&self.cluster, &self.namespace, &self.name) == (&other.cluster, &other.namespace, &other.name)
+    }
+
     /// The name of the Secret with the state of this object, which is of this type in kcp, and of what is related to it.
     pub fn state_secret(&self, api_version: &str, kind: &str) -> String {
         let object = json!({

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Pass, name_of, version_of};
 use crate::kcp::parsed;
-use crate::keys::AGENT_NAME;
+use crate::keys::{AGENT_NAME, ObjectKey};
 use crate::lifecycle;
 use crate::sides::Side;
 use crate::trouble::Stop;
@@ -127,11 +127,14 @@ impl Pass<'_> {
         }
     }
 
-    /// True for the copy of this object that this agent has.
+    /// True for the copy of this object that this agent has, also if somebody has changed the labels by which it is searched
+    /// for: it says so in words too.
     fn is_copy(&self, copy: &Value) -> bool {
         let labels = &copy["metadata"]["labels"];
         let is_own = labels[AGENT_NAME] == *self.job.agent;
-        is_own && self.key.labels().iter().all(|(key, value)| labels[key] == **value)
+        let is_labelled = || self.key.labels().iter().all(|(key, value)| labels[key] == **value);
+        let is_named = || ObjectKey::of_copy(copy).is_some_and(|of| of.is_of_same_object(&self.key));
+        is_own && (is_labelled() || is_named())
     }
 }
 
