@@ -37,7 +37,7 @@ pub use filter::{Filter, Rule, RuleError};
 pub use missing::{Absence, Missing, Unknown};
 pub use names::Names;
 pub use naming::Naming;
-pub use planned::{CopiesOf, OfConfig, Pair, Plan, Selects, StatusPath, TypePlan, is_built_in};
+pub use planned::{CopiesOf, OfConfig, Pair, Plan, Selects, StatusPath, TypePlan};
 pub use selector::{Added, Selection, Selector};
 pub(crate) use steps::many as steps_are_taken;
 #[cfg(test)]

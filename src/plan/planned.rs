@@ -6,7 +6,7 @@ use std::rc::Rc;
 #[cfg(feature = "admin")]
 use kube_lite::Scope;
 use kube_lite::discovery::ServedResource;
-use kube_lite::{ObjectName, ResourceType, qualified};
+use kube_lite::{ObjectName, ResourceType, is_of_kubernetes, qualified};
 
 use super::missing::{Absence, Missing, Unknown};
 use super::{ConfigPlace, Direction, Naming, Problem, Selection, Selector, SyncedType};
@@ -270,37 +270,7 @@ impl Plan {
 /// True if people have defined the type, and its objects are stored at another version than this one. Kubernetes
 /// stores new versions of its own types at the former one for a while, and loses nothing by that.
 pub(super) fn is_stored_elsewhere(served: &ServedResource) -> bool {
-    served.stored_elsewhere && !is_built_in(&served.resource.group)
-}
-
-/// API groups that every API server has built in. Their objects have a status only where discovery names `/status`.
-const BUILT_IN: [&str; 21] = [
-    "",
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "apiregistration.k8s.io",
-    "apps",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "autoscaling",
-    "batch",
-    "certificates.k8s.io",
-    "coordination.k8s.io",
-    "discovery.k8s.io",
-    "events.k8s.io",
-    "flowcontrol.apiserver.k8s.io",
-    "networking.k8s.io",
-    "node.k8s.io",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "resource.k8s.io",
-    "scheduling.k8s.io",
-    "storage.k8s.io",
-];
-
-/// True for an API group that every API server has built in, also one with a dot.
-pub fn is_built_in(group: &str) -> bool {
-    BUILT_IN.contains(&group)
+    served.stored_elsewhere && !is_of_kubernetes(&served.resource.group)
 }
 
 /// Where the status of hub objects of a type is written, if at all.
@@ -310,7 +280,7 @@ pub(super) fn status_path(hub: &ServedResource, edge: &ServedResource) -> Option
     let belongs_to_server = resource.stands_for("", "namespaces")
         || resource.is("apiextensions.k8s.io", "customresourcedefinitions")
         || resource.is("apiregistration.k8s.io", "apiservices");
-    let built_in = is_built_in(&resource.group);
+    let built_in = is_of_kubernetes(&resource.group);
     if belongs_to_server {
         None
     } else if hub.status_subresource {

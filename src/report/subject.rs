@@ -4,10 +4,9 @@ use std::hash::Hash;
 
 use driver::advice::{is_refused_as_invalid, is_terminating};
 use driver::failures::Failing;
-use kube_lite::Error;
 use kube_lite::logging::LogReason;
+use kube_lite::{Error, is_of_kubernetes};
 
-use crate::plan::is_built_in;
 use crate::side::Side;
 
 /// What a streak of failures is about.
@@ -216,7 +215,9 @@ impl Topic {
 
 /// True for a type, `resource.group`, that may come from a CRD.
 fn is_of_a_crd(resource: &str) -> bool {
-    resource.split_once('.').is_some_and(|(_, group)| !is_built_in(group))
+    resource
+        .split_once('.')
+        .is_some_and(|(_, group)| !is_of_kubernetes(group))
 }
 
 fn of_object(error: &Error) -> (LogReason, &'static str) {

@@ -79,7 +79,9 @@ pub use json::LONGEST_VERSION;
 pub use object::Object;
 pub use rate::{Rate, RateLimit};
 pub use resource::{NOWHERE, encode, group_version_path, is_of_every_cluster, twin};
-pub use resource::{ObjectName, ResourceType, Within, is_path_segment, is_uid, is_word, may_be_a_crd, qualified};
+pub use resource::{
+    ObjectName, ResourceType, Within, is_of_kubernetes, is_path_segment, is_uid, is_word, may_be_a_crd, qualified,
+};
 pub use stream::{Listing, WATCH_SILENCE, WatchEvent, Watching};
 pub use verbs::{Cluster, Content, ListRequest, NewStatus, OnlyWith, Operation, Precondition, Scope, pointer};
 pub use workspace::Workspaces;

@@ -179,6 +179,36 @@ pub fn may_be_a_crd(group: &str) -> bool {
     group.contains('.')
 }
 
+/// API groups that every API server has built in. Their objects have a status only where discovery names `/status`.
+const BUILT_IN: [&str; 21] = [
+    "",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "apps",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+];
+
+/// True for an API group that every API server has built in, also one with a dot.
+pub fn is_of_kubernetes(group: &str) -> bool {
+    BUILT_IN.contains(&group)
+}
+
 /// The namespaces that every API server creates by itself.
 const OF_EVERY_CLUSTER: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 

@@ -4,12 +4,11 @@
 //! or notes what people have given, is still named for them; null stands for such a value in any type of field. Without it,
 //! what somebody has set there in the copy would stay, with the origin against it.
 
-use kube_lite::ResourceType;
 use kube_lite::fields::from_text;
+use kube_lite::{ResourceType, is_of_kubernetes};
 use serde_json::{Map, Value, json};
 
 use super::hub::{Hub, found_at};
-use crate::plan::is_built_in;
 use crate::sync::field_set::Path;
 use crate::sync::left_to_others::at;
 use crate::sync::top_fields::{fields_of, object_of};
@@ -21,7 +20,7 @@ const NO_CONTENTS: [&str; 4] = ["f:apiVersion", "f:kind", "f:metadata", "f:statu
 pub(super) fn add(resource: &ResourceType, hub: &Hub<'_>, fields: &mut String) {
     // A CRD may be a megabyte, has no field of this kind that would matter, and is not parsed for it.
     let is_crd = || resource.is("apiextensions.k8s.io", "customresourcedefinitions");
-    if !is_built_in(&resource.group) || is_crd() {
+    if !is_of_kubernetes(&resource.group) || is_crd() {
         return;
     }
     let version = resource.api_version();
