@@ -352,7 +352,7 @@ struct Shared {
 }
 
 /// True if a key, as it is written, is the wanted one.
-fn is_meant(key: &str, wanted: &str) -> bool {
+pub(super) fn is_meant(key: &str, wanted: &str) -> bool {
     let key = key.trim_matches('"');
     wanted
         .strip_suffix('*')

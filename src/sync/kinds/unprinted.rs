@@ -8,8 +8,9 @@ use kube_lite::fields::from_text;
 use kube_lite::{ResourceType, is_of_kubernetes};
 use serde_json::{Map, Value, json};
 
+use super::filled_in::filled_in;
 use super::hub::{Hub, found_at};
-use crate::sync::field_set::Path;
+use crate::sync::field_set::{Path, is_meant};
 use crate::sync::left_to_others::at;
 use crate::sync::top_fields::{fields_of, object_of};
 
@@ -38,7 +39,7 @@ pub(super) fn add(resource: &ResourceType, hub: &Hub<'_>, fields: &mut String) {
     let noted = note.map(Value::Object).map(|note| named_by(&note));
     named.extend(noted.as_ref());
     let mut lacking: Vec<Path> = named.into_iter().flat_map(|set| leaves_of(set, &whole)).collect();
-    lacking.retain(|path| matches!(found_at(&whole, path), Ok(None)));
+    lacking.retain(|path| !is_filled_in(resource, path) && matches!(found_at(&whole, path), Ok(None)));
     if lacking.is_empty() {
         return;
     }
@@ -52,6 +53,14 @@ pub(super) fn add(resource: &ResourceType, hub: &Hub<'_>, fields: &mut String) {
         }
     }
     *fields = contents.as_object().map(fields_of).unwrap_or_default();
+}
+
+/// True for what servers and controllers of each side fill in: to want nothing there asks for that.
+fn is_filled_in(resource: &ResourceType, path: &Path) -> bool {
+    filled_in(resource).any(|(filled, ..)| {
+        let mut keys = path.iter().zip(*filled);
+        path.len() >= filled.len() && keys.all(|(key, wanted)| is_meant(key, wanted))
+    })
 }
 
 /// The fields that a field set names and that are in an object which is there, or that itself.
@@ -157,6 +166,31 @@ mod tests {
         // The objects of custom types have all that was set, and may have owners of what is gone.
         let custom = ResourceType::new(["example.org", "v1", "works", "Work"], true);
         assert_eq!(of(&custom, &owner("Apply", "example.org/v1", &fields)), spec);
+    }
+
+    // To want none asks the edge for its own: it would be set back, or could not be written.
+    #[test]
+    fn what_each_side_fills_in_is_not_wanted_to_be_empty() {
+        for (group, plural, spec, note) in [
+            ("", "persistentvolumeclaims", json!({}), json!({"volumeName": ""})),
+            ("", "pods", json!({}), json!({"nodeName": "", "hostPID": false})),
+            (
+                "",
+                "services",
+                json!({"ports": [{"name": "a", "port": 1}]}),
+                json!({"clusterIP": "", "healthCheckNodePort": 0, "ports": [{"name": "a", "nodePort": 0}]}),
+            ),
+            (
+                "apiregistration.k8s.io",
+                "apiservices",
+                json!({}),
+                json!({"caBundle": ""}),
+            ),
+        ] {
+            let resource = ResourceType::new([group, "v1", plural, "X"], true);
+            let owners = owner("Update", &resource.api_version(), &json!({"f:x": {}}));
+            assert_eq!(synced(&resource, &spec, &owners, Some(&note)), spec, "{plural}");
+        }
     }
 
     #[test]
