@@ -140,7 +140,11 @@ fn placed(missing: &Missing) -> Option<(&ConfigPlace, &Missing)> {
 fn log_missing(ConfigPlace { config, field }: &ConfigPlace, missing: &Missing) {
     let of_crd = (may_be_a_crd(&missing.group) && missing.resource != "*")
         .then(|| "install its CRD there; if that is there, its conditions say why it is not served".to_owned());
-    let meant = missing.meant.as_ref().map(|meant| format!("did you mean {meant}?"));
+    let meant = missing
+        .meant
+        .as_ref()
+        .filter(|meant| !meant.is_empty())
+        .map(|meant| format!("did you mean {meant}?"));
     log_line!(
         Warn,
         TypeNotServed,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::managers::{create_as, deployment, patch_as};
 use crate::support::kubeconfig::base64;
 use crate::support::modes::{Mode, in_both_modes};
-use crate::support::objects::{namespace, path};
+use crate::support::objects::{JSON, namespace, path};
 use crate::support::stage::{Stage, all_of, select, stage};
 use crate::support::story::{arrives, becomes};
 
@@ -19,12 +19,28 @@ in_both_modes!(
 
 const NETWORKING: &str = "networking.k8s.io/v1";
 const POLICIES: &str = "networkpolicies";
+const DISCOVERY: &str = "discovery.k8s.io/v1";
 const CERTIFICATES: &str = "certificates.k8s.io/v1";
 const REQUESTS: &str = "certificatesigningrequests";
 
 fn policy(shop: &str, ingress: &Value) -> Value {
     json!({"apiVersion": NETWORKING, "kind": "NetworkPolicy", "metadata": {"namespace": shop, "name": "it"},
         "spec": {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": ingress}})
+}
+
+/// A policy for all pods, or for some.
+fn of_pods(shop: &str, is_for_all: bool) -> Value {
+    let mut policy = policy(shop, &json!([]));
+    policy["metadata"]["name"] = json!("all");
+    if !is_for_all {
+        policy["spec"]["podSelector"] = json!({"matchLabels": {"only": "some"}});
+    }
+    policy
+}
+
+fn slice(shop: &str, endpoints: &Value) -> Value {
+    json!({"apiVersion": DISCOVERY, "kind": "EndpointSlice", "metadata": {"namespace": shop, "name": "it"},
+        "addressType": "IPv4", "endpoints": endpoints, "ports": [{"name": "http", "port": 80}]})
 }
 
 /// A Deployment in which fields have these values, or as good as none.
@@ -66,6 +82,22 @@ async fn what_the_hub_wants_to_be_empty_is_empty_at_the_edge(flags: Mode) {
     // What lets everything in, and is otherwise, was there before.
     create_as(&edge, "helm", &policy(&shop, &json!([{}]))).await;
     hub.apply_as("flux", &policy(&shop, &json!([]))).await;
+    for (side, is_for_all) in [(&edge, false), (&hub, true)] {
+        let policy = of_pods(&shop, is_for_all);
+        let target = path(NETWORKING, POLICIES, &shop, "");
+        let created = side
+            .send(
+                Method::POST,
+                &format!("{target}?fieldManager=helm"),
+                JSON,
+                Some(&policy),
+            )
+            .await;
+        created.unwrap_or_else(|error| panic!("it cannot be created: {error}"));
+    }
+    let address = json!([{"addresses": ["10.1.2.3"]}]);
+    edge.apply_as("helm", &slice(&shop, &address)).await;
+    hub.apply_as("flux", &slice(&shop, &json!([]))).await;
     for name in ["applied", "noted"] {
         create_as(&edge, "helm", &app(&shop, name, false)).await;
     }
@@ -76,7 +108,14 @@ async fn what_the_hub_wants_to_be_empty_is_empty_at_the_edge(flags: Mode) {
     create_as(&hub, "kubectl-client-side-apply", &noted).await;
     select(
         &hub,
-        &all_of(&shop, &[("apps", "deployments"), ("networking.k8s.io", POLICIES)]),
+        &all_of(
+            &shop,
+            &[
+                ("apps", "deployments"),
+                ("networking.k8s.io", POLICIES),
+                ("discovery.k8s.io", "endpointslices"),
+            ],
+        ),
     )
     .await;
     let _syncer = pair.syncer(flags);
@@ -92,7 +131,25 @@ async fn what_the_hub_wants_to_be_empty_is_empty_at_the_edge(flags: Mode) {
         )
         .await;
     }
+    let all = [NETWORKING, POLICIES, &*shop, "all"];
+    let is_for_all = |copy: &Value| copy["spec"]["podSelector"] == json!({});
+    becomes(&edge, all, "is for all pods", is_for_all).await;
+    let slices = [DISCOVERY, "endpointslices", &*shop, "it"];
+    let has_none = |copy: &Value| copy["endpoints"].as_array().is_none_or(Vec::is_empty);
+    becomes(&edge, slices, "has no endpoints", has_none).await;
     // Whoever changes that at the edge is corrected.
+    let some = json!({"spec": {"podSelector": {"matchLabels": {"only": "some"}}}});
+    patch_as(&edge, "operator", &path(NETWORKING, POLICIES, &shop, "all"), &some).await;
+    becomes(&edge, all, "is for all pods again", is_for_all).await;
+    let more = json!({"endpoints": address});
+    patch_as(
+        &edge,
+        "operator",
+        &path(DISCOVERY, "endpointslices", &shop, "it"),
+        &more,
+    )
+    .await;
+    becomes(&edge, slices, "has no endpoints again", has_none).await;
     let open = json!({"spec": {"ingress": [{}]}});
     patch_as(&edge, "operator", &path(NETWORKING, POLICIES, &shop, "it"), &open).await;
     becomes(&edge, at, "lets nothing in again", lets_nothing_in).await;

@@ -153,6 +153,10 @@ pub(super) fn reference(value: &mut Value, hub: &Hub<'_>) {
 
 /// The same of what is behind each address of a Service.
 pub(super) fn targets_of_addresses(value: &mut Value, _: &Hub<'_>) {
+    // As servers print it: without any.
+    if value.is_null() {
+        *value = Value::Array(Vec::new());
+    }
     targets(value);
 }
 

@@ -30,6 +30,15 @@ pub(crate) fn retain_unset(paths: &mut Vec<Path>, origin: &Object, api_version: 
     let whole: Map<String, Value> = serde_json::from_slice(origin.bytes()).unwrap_or_default();
     paths.retain(|path| gives(&whole, path));
     let note = hub.note();
+    // Nobody who sends whole objects is named for what is empty in them, such as a selector that means all.
+    let sends_whole = setters().any(|one| !one.applies());
+    let is_empty = |value: &Value| match value {
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    };
+    let may_be_wanted = |path: &Path| sends_whole && note.as_ref().is_none_or(|note| gives(note, path));
+    paths.retain(|path| !(may_be_wanted(path) && matches!(found_at(&whole, path), Ok(Some(value)) if is_empty(value))));
     let has_set = |one: &Owner, path: &Path| {
         let is_filled_in = || path.last().is_some_and(|field| field == CA_BUNDLE) && one.only_injects();
         one.owns_within(path)
@@ -189,6 +198,29 @@ mod tests {
             let origin = Object::parse(origin.to_string().into()).unwrap();
             retain_unset(&mut paths, &origin, "example.org/v1");
             assert_eq!(!paths.is_empty(), expected, "{owners}");
+        }
+    }
+
+    // Found from outside: a policy for all pods was one for some at the edge.
+    #[test]
+    fn what_is_empty_may_be_wanted_by_whoever_sends_whole_objects() {
+        let fields = json!({"f:spec": {"f:policyTypes": {}}});
+        for (operation, note, expected) in [
+            ("Update", None, false),
+            ("Update", Some(json!({"spec": {"podSelector": {}}})), false),
+            ("Update", Some(json!({"spec": {}})), true),
+            ("Apply", None, true),
+        ] {
+            let owners = json!([owner("helm", operation, &fields)]);
+            let mut metadata = json!({"name": "a", "managedFields": owners});
+            if let Some(note) = &note {
+                metadata["annotations"] = json!({LAST_APPLIED: note.to_string()});
+            }
+            let origin = json!({"metadata": metadata, "spec": {"podSelector": {}, "policyTypes": ["Ingress"]}});
+            let mut paths = vec![vec!["f:spec".to_owned(), "f:podSelector".to_owned()]];
+            let origin = Object::parse(origin.to_string().into()).unwrap();
+            retain_unset(&mut paths, &origin, "example.org/v1");
+            assert_eq!(!paths.is_empty(), expected, "{operation} {note:?}");
         }
     }
 
