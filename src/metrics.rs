@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use driver::few::Few;
 use driver::page::{Now, Page, Seconds, Server};
 use kube_lite::logging::times::date_and_time;
 
@@ -22,7 +23,7 @@ pub struct Snapshot {
     /// Sides that answer.
     pub up: Vec<Side>,
     /// Objects that are synced, and out of sync, by direction.
-    pub objects: BTreeMap<Direction, (usize, usize)>,
+    pub objects: Few<Direction, (usize, usize)>,
     /// Keys that wait for a worker or are being worked on.
     pub queue_length: usize,
     /// Keys that there is room for.
@@ -44,7 +45,7 @@ pub struct Snapshot {
     /// When the last heartbeat reached the hub, since 1970.
     pub last_heartbeat: Option<Duration>,
     /// When the credentials for a side end, in seconds since 1970, where that is known.
-    pub credentials_end: BTreeMap<Side, u64>,
+    pub credentials_end: Few<Side, u64>,
     /// Sides that do not answer, and for how long.
     pub silent: Vec<(Side, Duration)>,
     /// Sides that refuse the credentials.
@@ -114,7 +115,7 @@ fn objects(page: &mut Page, now: &Snapshot) {
         "Objects that are selected, by whether there is something to do for them.",
     );
     for direction in [Direction::Down, Direction::Up] {
-        let (synced, out_of_sync) = now.objects.get(&direction).copied().unwrap_or_default();
+        let (synced, out_of_sync) = now.objects.get(direction).copied().unwrap_or_default();
         for (state, count) in [("synced", synced), ("out_of_sync", out_of_sync)] {
             page.line(&[("direction", &direction), ("state", &state)], count);
         }
@@ -205,8 +206,8 @@ fn last_known(page: &mut Page, now: &Snapshot) {
             "gauge",
             "When the credentials for the side end.",
         );
-        for (side, end) in &now.credentials_end {
-            page.line(&[("side", side)], end);
+        for (side, end) in now.credentials_end.iter() {
+            page.line(&[("side", &side)], end);
         }
     }
     if let Some(at) = now.last_heartbeat {
@@ -307,14 +308,14 @@ mod tests {
                 types_not_served: 0,
                 namespaces_missing: 1,
             },
-            objects: BTreeMap::from([(Direction::Down, (5, 1))]),
+            objects: [(Direction::Down, (5, 1))].into_iter().collect(),
             queue_length: 3,
             statuses_contested: 4,
             conflicts: 6,
             queue_oldest: Duration::from_millis(61_005),
             held: BTreeMap::from([((Direction::Up, "TooMany"), 30)]),
             last_heartbeat: Some(Duration::from_millis(1_795_269_787_123)),
-            credentials_end: BTreeMap::from([(Side::Hub, 1_795_269_787)]),
+            credentials_end: [(Side::Hub, 1_795_269_787)].into_iter().collect(),
             ..Snapshot::default()
         };
         counters.corrected();

@@ -1,9 +1,9 @@
 //! What is answered to questions about the state of the syncer: health, readiness, metrics, the page for people.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use driver::few::Few;
 use driver::page::{self, Server};
 use driver::serve::HealthQuery;
 use tokio::time::Instant;
@@ -88,10 +88,10 @@ impl Model {
     }
 
     /// How many objects are synced in each direction, and how many are not.
-    pub(super) fn count_objects(&self) -> BTreeMap<Direction, (usize, usize)> {
-        let mut objects: BTreeMap<Direction, (usize, usize)> = BTreeMap::new();
+    pub(super) fn count_objects(&self) -> Few<Direction, (usize, usize)> {
+        let mut objects: Few<Direction, (usize, usize)> = Few::default();
         for state in self.types.values() {
-            let (synced, out_of_sync) = objects.entry(state.plan.direction).or_default();
+            let (synced, out_of_sync) = objects.or_default(state.plan.direction);
             let (more_synced, more_out_of_sync) = state.inventory.count_synced();
             *synced += more_synced;
             *out_of_sync += more_out_of_sync;

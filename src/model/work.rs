@@ -85,7 +85,7 @@ impl Model {
             }
         } else if !self.report.was_in_sync() && self.has_tried_all() {
             let objects = self.count_objects();
-            let synced = |direction| objects.get(&direction).map_or(0, |(synced, _)| *synced);
+            let synced = |direction| objects.get(direction).map_or(0, |(synced, _)| *synced);
             let open = objects.values().map(|(_, open)| open).sum();
             self.report.in_sync([Direction::Down, Direction::Up].map(synced), open);
         }
