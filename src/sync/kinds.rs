@@ -31,6 +31,7 @@ use self::filled_in::{filled_in, is_of_controller};
 use self::hub::Hub;
 #[cfg(feature = "admin")]
 pub(crate) use self::hub::LAST_APPLIED;
+pub(in crate::sync) use self::hub::at;
 pub(crate) use self::unset::{gives, retain_unset};
 use super::meta::Object;
 use super::top_fields::object_of;

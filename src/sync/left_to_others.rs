@@ -4,13 +4,12 @@
 //! The copy is read for it only where its managers show that there may be such a field, and the origin only where there
 //! is one.
 
-use kube_lite::fields::from_text;
 use kube_lite::{Cluster, Content, Error, may_be_a_crd};
 use serde_json::{Map, Value};
 
 use super::field_set::Path;
 use super::job::{Failure, Job, failed};
-use super::kinds::retain_unset;
+use super::kinds::{at, retain_unset};
 use super::managed_fields::{Entries, Owner, RevertFrom, beside_ours, field_set};
 use super::meta::Object;
 use super::object::{Address, Desired};
@@ -230,24 +229,6 @@ impl Desired {
             .as_object()
             .filter(|_| is_any)
             .map(|contents| self.with_contents(contents))
-    }
-}
-
-/// The value at a path of keys of a field set.
-pub(super) fn at<'v>(contents: &'v mut Value, path: &[String]) -> Option<&'v mut Value> {
-    path.iter().try_fold(contents, |at, key| below(at, key))
-}
-
-/// The value under a key of a field set.
-fn below<'v>(at: &'v mut Value, key: &str) -> Option<&'v mut Value> {
-    match (at, key.split_at_checked(2)?) {
-        (Value::Object(fields), ("f:", field)) => fields.get_mut(field),
-        (Value::Array(items), ("k:", keys)) => {
-            let keys: Map<String, Value> = from_text(keys).ok()?;
-            let fits = |item: &&mut Value| keys.iter().all(|(key, value)| item.get(key) == Some(value));
-            items.iter_mut().find(fits)
-        }
-        _ => None,
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::managers::{create_as, deployment, patch_as};
 use crate::support::kubeconfig::base64;
 use crate::support::modes::{Mode, in_both_modes};
-use crate::support::objects::{JSON, namespace, path};
+use crate::support::objects::{namespace, path};
 use crate::support::stage::{Stage, all_of, select, stage};
 use crate::support::story::{arrives, becomes};
 
@@ -83,17 +83,7 @@ async fn what_the_hub_wants_to_be_empty_is_empty_at_the_edge(flags: Mode) {
     create_as(&edge, "helm", &policy(&shop, &json!([{}]))).await;
     hub.apply_as("flux", &policy(&shop, &json!([]))).await;
     for (side, is_for_all) in [(&edge, false), (&hub, true)] {
-        let policy = of_pods(&shop, is_for_all);
-        let target = path(NETWORKING, POLICIES, &shop, "");
-        let created = side
-            .send(
-                Method::POST,
-                &format!("{target}?fieldManager=helm"),
-                JSON,
-                Some(&policy),
-            )
-            .await;
-        created.unwrap_or_else(|error| panic!("it cannot be created: {error}"));
+        create_as(side, "helm", &of_pods(&shop, is_for_all)).await;
     }
     let address = json!([{"addresses": ["10.1.2.3"]}]);
     edge.apply_as("helm", &slice(&shop, &address)).await;
@@ -122,14 +112,12 @@ async fn what_the_hub_wants_to_be_empty_is_empty_at_the_edge(flags: Mode) {
     let lets_nothing_in = |copy: &Value| copy["spec"]["ingress"].is_null() && copy["metadata"]["labels"].is_object();
     let at = [NETWORKING, POLICIES, &*shop, "it"];
     becomes(&edge, at, "lets nothing in", lets_nothing_in).await;
+    let is_as_wanted = async |name: &str| {
+        let at = ["apps/v1", "deployments", &*shop, name];
+        becomes(&edge, at, "is as the hub wants it", is_empty).await;
+    };
     for name in ["applied", "noted"] {
-        becomes(
-            &edge,
-            ["apps/v1", "deployments", &shop, name],
-            "is as the hub wants it",
-            is_empty,
-        )
-        .await;
+        is_as_wanted(name).await;
     }
     let all = [NETWORKING, POLICIES, &*shop, "all"];
     let is_for_all = |copy: &Value| copy["spec"]["podSelector"] == json!({});
@@ -156,13 +144,7 @@ async fn what_the_hub_wants_to_be_empty_is_empty_at_the_edge(flags: Mode) {
     for name in ["applied", "noted"] {
         let paused = json!({"spec": {"paused": true, "template": {"spec": {"hostPID": true}}}});
         patch_as(&edge, "operator", &path("apps/v1", "deployments", &shop, name), &paused).await;
-        becomes(
-            &edge,
-            ["apps/v1", "deployments", &shop, name],
-            "is as the hub wants it",
-            is_empty,
-        )
-        .await;
+        is_as_wanted(name).await;
     }
 }
 

@@ -23,7 +23,6 @@ use self::exchange::{UPLOADS, request as request_for};
 use self::lists::{HALVED_AT_FIRST, named, parameter};
 pub use self::request::{Content, ListRequest, NewStatus, OnlyWith, Precondition, Scope};
 pub use self::writes::{Operation, pointer};
-
 use self::yaml::for_yaml;
 use super::between::{Between, Through};
 use super::contact::{Contact, Probe};

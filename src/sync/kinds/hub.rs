@@ -177,3 +177,21 @@ pub(super) fn found_at<'v>(
     }
     Ok(found)
 }
+
+/// The value at a path, to be changed; an item of a list has all of its keys.
+pub(in crate::sync) fn at<'v>(contents: &'v mut Value, path: &[String]) -> Option<&'v mut Value> {
+    path.iter().try_fold(contents, |at, key| below(at, key))
+}
+
+/// The value under a key of a field set.
+fn below<'v>(at: &'v mut Value, key: &str) -> Option<&'v mut Value> {
+    match (at, key.split_at_checked(2)?) {
+        (Value::Object(fields), ("f:", field)) => fields.get_mut(field),
+        (Value::Array(items), ("k:", keys)) => {
+            let keys: Map<String, Value> = from_text(keys).ok()?;
+            let fits = |item: &&mut Value| keys.iter().all(|(key, value)| item.get(key) == Some(value));
+            items.iter_mut().find(fits)
+        }
+        _ => None,
+    }
+}

@@ -9,13 +9,10 @@ use kube_lite::{ResourceType, is_of_kubernetes};
 use serde_json::{Map, Value, json};
 
 use super::filled_in::filled_in;
-use super::hub::{Hub, found_at};
+use super::hub::{Hub, at, found_at};
 use crate::sync::field_set::{Path, is_meant};
-use crate::sync::left_to_others::at;
+use crate::sync::managed_fields::NO_CONTENTS;
 use crate::sync::top_fields::{fields_of, object_of};
-
-/// What is no contents of an object.
-const NO_CONTENTS: [&str; 4] = ["f:apiVersion", "f:kind", "f:metadata", "f:status"];
 
 /// Adds them to the fields that are synced, each with a leading comma.
 pub(super) fn add(resource: &ResourceType, hub: &Hub<'_>, fields: &mut String) {
@@ -29,15 +26,15 @@ pub(super) fn add(resource: &ResourceType, hub: &Hub<'_>, fields: &mut String) {
     let appliers = owners.filter(|one| one.applies() && one.api_version == version);
     let mut named: Vec<&Value> = appliers.map(|one| &one.fields_v1).collect();
     let note = hub.note().filter(|_| !hub.owners().is_empty());
-    if named.is_empty() && note.is_none() {
+    let noted = note.map(|note| named_by(&Value::Object(note)));
+    named.extend(noted.as_ref().filter(|noted| **noted != json!({})));
+    if named.is_empty() {
         return;
     }
     // What cannot be read has nothing to be added to.
     let Ok(whole) = serde_json::from_slice::<Map<String, Value>>(hub.object.bytes()) else {
         return;
     };
-    let noted = note.map(Value::Object).map(|note| named_by(&note));
-    named.extend(noted.as_ref());
     let mut lacking: Vec<Path> = named.into_iter().flat_map(|set| leaves_of(set, &whole)).collect();
     lacking.retain(|path| !is_filled_in(resource, path) && matches!(found_at(&whole, path), Ok(None)));
     if lacking.is_empty() {
@@ -68,7 +65,7 @@ fn leaves_of(set: &Value, whole: &Map<String, Value>) -> Vec<Path> {
     let (mut leaves, mut open) = (Vec::new(), vec![(Path::new(), set)]);
     while let Some((path, fields)) = open.pop() {
         for (key, below) in fields.as_object().into_iter().flatten() {
-            if key == "." || path.is_empty() && NO_CONTENTS.contains(&key.as_str()) {
+            if key == "." || path.is_empty() && NO_CONTENTS.iter().any(|no| *no == [key.as_str()]) {
                 continue;
             }
             let path: Path = path.iter().chain([key]).cloned().collect();
